@@ -25,6 +25,7 @@ from service.statistics.binary.score_mixture import MixtureFit
 from service.statistics.binary.semi_supervised import learn_scores
 from service.statistics.binary.thresholds import Costs, Target, ThresholdChoice, choose_threshold
 from service.statistics.estimate import Band, Estimate
+from service.statistics.ratios import ratio
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
 from service.store.records import PoolRecord
 
@@ -174,7 +175,7 @@ def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> 
     """
     total = sums(strata, balanced * freshness, count)
     squares = sums(strata, balanced**2 * freshness, count)
-    return balanced * freshness * np.divide(total, squares, out=np.zeros(count), where=squares > 0)[strata]
+    return balanced * freshness * ratio(total, squares, 0.0)[strata]
 
 
 _NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))

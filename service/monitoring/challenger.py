@@ -22,6 +22,7 @@ from service.statistics.balance_heuristic import effective_counts, sums
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.groups import Labels
+from service.statistics.ratios import ratio
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,8 @@ def challenge_snapshot(
     every = np.zeros(len(index.cells), np.intp)
     parts = [every] if alone else [every, groups.numbers + 1]
     names = [ALL] if alone else [ALL, *groups.names]
-    disagreement = np.divide(differ, sizes, out=np.zeros(len(names)), where=sizes > 0)
-    disagreement = np.clip(disagreement, 0.0, 1.0)
-    differs = _of_group(index, DISAGREE)
+    disagreement = np.clip(ratio(differ, sizes, 0.0), 0.0, 1.0)
+    differs = index[CHALLENGE].cells_of(DISAGREE)
     beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differs, len(names)))
     asked = _as_asked(parts, ledger, differs, len(names), now=now, since=since)
     fair = ChallengeBeliefs(disagreement, asked)
@@ -108,14 +108,6 @@ def _aimed(settings: ChallengeSettings, disagreement: float) -> dict[str, float]
     """Of which group the next label is asked, by probability: those without traffic are never named."""
     share = 0.0 if disagreement == 0 else 1.0 if disagreement == 1 else settings.disagreement_share
     return {DISAGREE: share, AGREE: 1 - share}
-
-
-def _of_group(index: GroupIndex, name: str) -> Flags:
-    """Which label cells are in this group of those that the challenger makes, if it has traffic [cells]."""
-    groups = index[CHALLENGE]
-    return np.equal(
-        groups.numbers, groups.names.index(name) if name in groups.names else len(groups.names) + 1
-    )
 
 
 def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) -> Floats:

@@ -19,6 +19,7 @@ from service.monitoring.group_index import GroupIndex, Groups
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.groups import Labels
 from service.statistics.member_beliefs import MemberBeliefs, member_beliefs
+from service.statistics.ratios import ratio
 from service.statistics.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
 
 ITSELF = "ensemble"  # name of the ensemble's own decision among its members
@@ -103,7 +104,7 @@ def ensemble_snapshot(
 
 def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
     """Effective labels of every group, and those that say positive [G]."""
-    labels = labels.part(groups.has_group[labels.cells], labels.weights)
+    labels = groups.labels_of(labels)
     return effective_counts(
         groups=groups.cells[labels.cells],
         group_count=len(groups.names),
@@ -124,7 +125,7 @@ def _alone(allocation: Allocation, known: Floats) -> float:
     patterns = allocation.patterns
     needed = np.where(patterns.called(), allocation.needed, 0.0)
     have = np.minimum(known, allocation.needed)
-    enough = np.divide(have, allocation.needed, out=np.zeros(len(have)), where=allocation.needed > 0)
+    enough = ratio(have, allocation.needed, 0.0)
     shares = patterns.within()
     # Each member's sample goes as far as the labels of its patterns do, and no further than is wanted.
     reached: Floats = (shares * enough).sum(axis=1) * allocation.wanted

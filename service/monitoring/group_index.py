@@ -18,6 +18,8 @@ from service.domain.value_table import RESERVED, Block
 from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.label_encoding import LabelCells
 from service.statistics.epochs import recent_weights
+from service.statistics.groups import Labels
+from service.statistics.ratios import ratio
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
@@ -43,6 +45,15 @@ class Groups:
     def numbers(self) -> Indices:
         """Group of every label cell; of cells without one, the number of groups [cells]."""
         return np.where(self.has_group, self.cells, len(self.names))
+
+    def cells_of(self, name: str) -> Flags:
+        """Label cells in the group of this name; none if it has no traffic [cells]."""
+        return np.equal(self.numbers, self.names.index(name) if name in self.names else -1)
+
+    def labels_of(self, labels: Labels) -> Labels:
+        """The labels, of all of the model's, that are in a group."""
+        grouped = self.has_group[labels.cells]
+        return labels if grouped.all() else labels.part(grouped, labels.weights)
 
     @property
     def shares(self) -> Floats:
@@ -85,7 +96,7 @@ class GroupIndex:
                 if by_class is None
                 else self._by_class(*by_class)
             )
-            self._known[grouping] = groups if self.history is None else self._of_now(grouping, groups)
+            self._known[grouping] = self._of_now(grouping, groups)
         return self._known[grouping]
 
     def folded(self, grouping: str) -> Flags:
@@ -94,11 +105,10 @@ class GroupIndex:
         Raises:
             KeyError: the model has no such grouping.
         """
-        groups, of = self[grouping], self.space.groupings[grouping]
-        if not isinstance(of, ByAttribute) or OTHER not in groups.names:
+        groups = self[grouping]
+        if not isinstance(self.space.groupings[grouping], ByAttribute):
             return np.zeros(len(self.cells), np.bool_)
-        folded: Flags = groups.has_group & (groups.cells == groups.names.index(OTHER))
-        return folded
+        return groups.cells_of(OTHER)
 
     def _of_now(self, grouping: str, groups: Groups) -> Groups:
         """The same groups, with the weights of traffic now."""
@@ -107,12 +117,7 @@ class GroupIndex:
         epochs = np.stack([self._counted(grouping, tuple(groups.names), part) for part in self.history.parts])
         recent = recent_weights(epochs)
         middles = (np.arange(recent.shape[1]) + 0.5) / recent.shape[1]
-        scores = np.divide(
-            groups.score_sums,
-            groups.weights,
-            out=np.broadcast_to(middles, recent.shape).copy(),
-            where=groups.weights > 0,
-        )
+        scores = ratio(groups.score_sums, groups.weights, middles)
         return replace(groups, weights=recent, score_sums=recent * scores, epochs=epochs)
 
     def _counted(self, grouping: str, names: tuple[str, ...], counts: TrafficCounts) -> Floats:
@@ -244,7 +249,7 @@ def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) 
         counts=block.counts[present],
         weights=weights,
         score_sums=block.score_sums[present],
-        missed=np.divide(missed, total, out=np.zeros(len(total)), where=total > 0),
+        missed=ratio(missed, total, 0.0),
         cells=np.where(found, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
         has_group=found,
     )

@@ -191,11 +191,10 @@ def confusion_snapshot(
         return None
     index = {name: i for i, name in enumerate(classes)}
     predicted = np.array([index[name] for name in groups.names], dtype=np.intp)
-    grouped = groups.has_group[labels.cells]
     confusion = assess_confusion(
         beliefs,
         cell_groups=groups.cells,
-        labels=labels if grouped.all() else labels.part(grouped, labels.weights),
+        labels=groups.labels_of(labels),
         predicted=predicted,
         probability_sums=[probability_sums.get(int(k)) for k in predicted],
         class_count=len(classes),

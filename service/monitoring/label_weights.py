@@ -35,6 +35,7 @@ from service.statistics.epochs import (
     left_by_region,
     share_ratios,
 )
+from service.statistics.ratios import ratio
 
 Kept = Callable[[Indices, bool], Floats | None]
 """What changes leave of some labels, by label cell, if not all of all; the flag leaves out changes of groups
@@ -147,14 +148,10 @@ def label_weights(
     unlabelled = float(votes.shares[aimed[:-1] == 0].sum())
     say = even_say(even=of_even, parts=shares, unlabelled=unlabelled)[cells]
     stand_for_all = drawn.ledger.of_any_vote[drawn.sources]
-    without = np.zeros(len(index.cells), np.bool_)
-    if MISSING in votes.names:
-        without = votes.has_group & (votes.cells == votes.names.index(MISSING))
+    without = votes.cells_of(MISSING)
     share_without = next((share for name, share in vote_shares(index) if name == MISSING), np.zeros(1))
     # Labels from before stand for all traffic of their stratum, but are all in its part without votes.
-    in_part = np.divide(
-        of_even, np.maximum(share_without, 1e-30), out=np.zeros(len(index.cells)), where=without
-    )
+    in_part = np.where(without, of_even / np.maximum(share_without, 1e-30), 0.0)
     return LabelWeights(
         weights=np.where(stand_for_all, say * inverse(of_even[cells]), (1 - say) * inverse(of_uneven[cells])),
         voted=~stand_for_all | without[cells],
@@ -268,7 +265,6 @@ def _ratios(index: GroupIndex) -> Floats:
         overall = said.sum(axis=0)
         expected = overall / max(float(overall.sum()), _TINY)
         own = said / np.maximum(said.sum(axis=1, keepdims=True), _TINY)
-        found = np.divide(own, expected, out=np.zeros_like(own), where=expected > 0)
-        found = np.vstack([found, np.ones((1, len(CHALLENGE_COLUMNS)))])
+        found = np.vstack([ratio(own, expected, 0.0), np.ones((1, len(CHALLENGE_COLUMNS)))])
         ratios *= found[groups.numbers].T
     return ratios

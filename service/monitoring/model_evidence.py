@@ -175,9 +175,7 @@ def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _La
         if grouping.is_by_votes or name not in drawn_for | base.states.keys():
             continue
         groups = index[name]
-        if OTHER in groups.names:
-            other = groups.names.index(OTHER)
-            groups = replace(groups, has_group=groups.has_group & (groups.cells != other))
+        groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
         tallies = ledger.tallies(name, groups.numbers, len(groups.names))
         if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies

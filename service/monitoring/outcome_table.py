@@ -14,6 +14,7 @@ from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
+from service.statistics.balance_heuristic import sums
 from service.store.facts import OutcomeEntry
 
 
@@ -105,9 +106,9 @@ class OutcomeLedger(OutcomeFold):
         """
         slots, fresh, length = self._slots(at, since), self._freshness(at, decay), len(self._sums) + 1
         counts = np.bincount(slots, minlength=length)[1:]
-        whole = left = _summed(slots, fresh, length)[1:]
+        whole = left = sums(slots, fresh, length)[1:]
         if factors is not None:
-            left = _summed(slots, fresh * factors, length)[1:]
+            left = sums(slots, fresh * factors, length)[1:]
         return self._sums.summed(counts, left, whole)
 
     def by_epoch(
@@ -120,7 +121,7 @@ class OutcomeLedger(OutcomeFold):
         slots, fresh, length = self._slots(at), self._freshness(at, decay), len(self._sums) + 1
         some = np.bincount(slots, minlength=length)[1:] > 0
         whole, left = (
-            _summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
+            sums(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
             for weights in (fresh, fresh if factors is None else fresh * factors)
         )
         return whole, left
@@ -145,15 +146,15 @@ class OutcomeLedger(OutcomeFold):
 
     def outcomes(self, *, at: float) -> OrderedOutcomes:
         """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
-        sums: Codes = self._rows["sum"]
+        of_rows: Codes = self._rows["sum"]
         tallies = self._sums.tallies
         if (self.last_label_at or 0.0) > at:
-            sums = np.where(self._rows["given_at"] > at, NONE, sums)
-            there = np.flatnonzero(sums != NONE)
+            of_rows = np.where(self._rows["given_at"] > at, NONE, of_rows)
+            there = np.flatnonzero(of_rows != NONE)
             tallies = SumTallies(len(self._sums))
-            tallies.add(sums[there], self._rows.marks(there))
+            tallies.add(of_rows[there], self._rows.marks(there))
         return OrderedOutcomes(
-            sums=sums,
+            sums=of_rows,
             predicted_at=self._rows["predicted_at"],
             cells=self._sums.cells,
             sources=self._sums.sources,
@@ -230,7 +231,3 @@ class OutcomeLedger(OutcomeFold):
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
         chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != NONE))
         return self._rows["given_at"][chosen], self._rows["correct"][chosen]
-
-
-def _summed(slots: Indices, weights: Floats, length: int) -> Floats:
-    return np.asarray(np.bincount(slots, weights=weights, minlength=length), np.float64)

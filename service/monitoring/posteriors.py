@@ -21,6 +21,7 @@ from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.names import PriorName
+from service.statistics.ratios import ratio
 
 _LEAST_KEPT = 1e-6  # of labels that a change left nothing of; they must not weigh without end
 
@@ -100,8 +101,7 @@ def _kept(changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vot
     of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
     left = np.bincount(of, weights=sums.freshness[members], minlength=count)
     all_of_it = np.bincount(of, weights=sums.whole[members], minlength=count)
-    share = np.divide(left, all_of_it, out=np.ones(count), where=all_of_it > 0)
-    return np.maximum(share, _LEAST_KEPT)[regions]
+    return np.maximum(ratio(left, all_of_it, 1.0), _LEAST_KEPT)[regions]
 
 
 def _changes(
@@ -205,9 +205,7 @@ def assess_groups(
     probability that every group has changed, if changes were sought [G].
     """
     count, bin_count = groups.weights.shape
-    grouped = groups.has_group[labels.cells]
-    if not grouped.all():
-        labels = labels.part(grouped, labels.weights)
+    labels = groups.labels_of(labels)
     return assess_grouping(
         cell_groups=np.repeat(np.arange(count), bin_count),
         cell_bins=np.tile(np.arange(bin_count), count),
