@@ -43,8 +43,8 @@ class AskedGrouping:
     name: str
     groups: Sequence[str]  # [G]
     cells: Indices  # group of every label cell; the number of groups of a cell without one [cells]
-    sources: Sequence[int]  # codes of who asked for it
-    silent: Sequence[int] = ()  # codes of those whose labels have no information about its groups
+    sources: Flags  # who asked for it [sources]
+    silent: Flags | None = None  # whose labels have no information about its groups, if any [sources]
 
 
 @dataclass(frozen=True)
@@ -164,10 +164,10 @@ def discount_changes(
     of_any_vote: Indices | None = None
     changed: dict[str, Floats] = {}
     for grouping in groupings:
-        asked, groups = np.isin(outcomes.sources, grouping.sources), grouping.cells[outcomes.cells]
-        asked &= groups < len(grouping.groups)
-        if grouping.silent:
-            silent = np.isin(outcomes.sources, grouping.silent)
+        groups = grouping.cells[outcomes.cells]
+        asked = grouping.sources[outcomes.sources] & (groups < len(grouping.groups))
+        if grouping.silent is not None:
+            silent = grouping.silent[outcomes.sources]
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
         courses = memory.courses(outcomes, asked, groups, run_length=run_length)
         if not courses:
@@ -179,7 +179,7 @@ def discount_changes(
         discounted = np.zeros(len(grouping.groups) + 1, np.intp)
         discounted[list(courses)] = np.arange(1, len(courses) + 1)
         regions = _joined(regions, discounted[grouping.cells])
-        if not grouping.silent:
+        if grouping.silent is None:
             of_any_vote = _joined(of_any_vote, discounted[grouping.cells])
         changes = {group: course.change for group, course in courses.items() if course.change is not None}
         if changes:

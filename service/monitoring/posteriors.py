@@ -110,20 +110,17 @@ def _changes(
     """What changes leave of every outcome."""
     if run_length is None:
         return ChangeDiscounts(None, {})
-    sources: dict[str, list[int]] = {}
-    for code, source in enumerate(ledger.sources):
-        for grouping in source.groupings:
-            sources.setdefault(grouping, []).append(code)
+    silent = ledger.of_any_vote
     asked = [
         AskedGrouping(
             name,
             index[name].names,
             _looked_at(index, ledger, name),
-            sources[name],
-            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.is_by_votes else (),
+            sources,
+            silent if grouping.is_by_votes and silent.any() else None,
         )
         for name, grouping in index.space.groupings.items()
-        if name in sources
+        if (sources := ledger.is_drawn_for(name)).any()
     ]
     return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
 

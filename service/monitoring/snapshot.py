@@ -198,17 +198,10 @@ def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | N
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
-    edges = np.linspace(begin, end, FLOW_BINS + 1)
-    given_at, correct = ledger.labels_since(begin)
-    # Stretches hold their beginning; the last one also its end.
-    slots = ((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
-    slots[given_at == end] = FLOW_BINS - 1
-    # What was given after the end, by a clock that is ahead, falls in a last slot that is cut off.
-    np.minimum(slots, FLOW_BINS, out=slots)
-    slots *= 2
-    slots += correct
-    incorrect_correct = np.bincount(slots, minlength=2 * FLOW_BINS + 2)[: 2 * FLOW_BINS].reshape(-1, 2)
-    return LabelFlow(edges, correct=incorrect_correct[:, 1], incorrect=incorrect_correct[:, 0])
+    given_at, is_correct = ledger.labels_since(begin)
+    correct, edges = np.histogram(given_at[is_correct], FLOW_BINS, (begin, end))
+    incorrect, _ = np.histogram(given_at[~is_correct], FLOW_BINS, (begin, end))
+    return LabelFlow(edges, correct, incorrect)
 
 
 def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:
@@ -220,6 +213,5 @@ def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:
     weights = np.repeat(
         [traffic.pool_sizes[p] / len(found) for p, found in sampled], [len(found) for _, found in sampled]
     )
-    order = np.argsort(times)
-    cumulative = np.cumsum(weights[order])
-    return max(0.0, now - float(times[order][np.searchsorted(cumulative, cumulative[-1] / 2)]))
+    median = np.quantile(times, 0.5, weights=weights, method="inverted_cdf")
+    return max(0.0, now - float(median))
