@@ -56,7 +56,6 @@ class OutcomeFold:
         self._rows = OutcomeRows()
         self._sources = LabelSources(space)
         self._sums = LabelSums()
-        self._summed = 0  # rows before this one count in their sum
         self._stale = 0  # changes since codes were last numbered without gaps
         self._further: dict[Position, list[SharedDraw]] = {}
         self._shared = SharedDraws()
@@ -83,9 +82,8 @@ class OutcomeFold:
         count = self._rows.first_from(first)
         if not count:
             return
-        self._withdraw(np.arange(min(count, self._summed)))
+        self._withdraw(np.arange(count))
         self._rows.forget(count)
-        self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
         self._stale += count
         if self._stale > len(self._rows):
@@ -102,8 +100,7 @@ class OutcomeFold:
         if not found:
             return
         going = np.array(found, np.intp)
-        self._withdraw(going[going < self._summed])
-        self._summed -= int(np.count_nonzero(going < self._summed))
+        self._withdraw(going)
         self._rows.drop(going)
         self._stale += len(going)
 
@@ -116,16 +113,14 @@ class OutcomeFold:
         rows, voted_from = self._rows, self._first_voted()
         if votes_missing != self._votes_missing or voted_from != self._voted_from:
             earlier, later = sorted((voted_from, self._voted_from))
-            predicted_at = rows["predicted_at"][: self._summed]
-            moved = (predicted_at >= earlier) & (predicted_at < later)
-            if votes_missing != self._votes_missing:
-                moved[:] = True
-            moved &= self.cells.voteless[rows["combination"][: self._summed]]
+            moved = self.cells.voteless[rows["combination"]]
+            if votes_missing == self._votes_missing:
+                moved = moved & (rows["predicted_at"] >= earlier) & (rows["predicted_at"] < later)
             self._voted_from, self._votes_missing = voted_from, votes_missing
-            self._sum_up(np.flatnonzero(moved))
-        if self._summed < len(rows):
-            self._sum_up(np.arange(self._summed, len(rows)))
-            self._summed = len(rows)
+            self._withdraw(np.flatnonzero(moved))
+        pending = np.flatnonzero(rows["pending"])
+        if pending.size:
+            self._sum_up(pending)
 
     def _take(self, entries: Sequence[OutcomeEntry]) -> None:
         """Add outcomes, and let those entries that revise some do so."""
@@ -156,8 +151,6 @@ class OutcomeFold:
             rows["source"][row] = self._sources.code(
                 known.with_further(self._sources.source(draw.assessment, fact))
             )
-            if row < self._summed:
-                self._sum_up(np.array([row]))
             return
         label = rows["true_class"][row]
         true_class = self._space.classes[label] if label != NO_CLASS else ""
@@ -187,6 +180,7 @@ class OutcomeFold:
             challenger=[self._challenger_right(fact, name) for fact, name in said],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), NONE),
+            pending=np.ones(len(outcomes), dtype=np.bool_),
             place=request_places((fact.requested_at, fact.request_id) for fact in facts),
             drawn_for=[self._drawn.code(fact) for fact in facts],
         )
@@ -230,8 +224,6 @@ class OutcomeFold:
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
             rows["correct"][row] = fact.predicted_class == name
             rows["challenger"][row] = self._challenger_right(fact, name)
-            if row < self._summed:
-                self._sum_up(np.array([row]))
             self._stale += 1
         return bool(found)
 
@@ -243,8 +235,7 @@ class OutcomeFold:
                 del self._recent[position]
 
     def _sum_up(self, chosen: Indices) -> None:
-        """Find in which sums some rows count now."""
-        self._withdraw(chosen)
+        """Find in which sums some rows count."""
         rows = {name: self._rows[name][chosen] for name in _SUMMED_BY}
         counts = rows["alive"] & (rows["predicted"] != NONE)
         counted = {name: column[counts] for name, column in rows.items()}
@@ -260,15 +251,16 @@ class OutcomeFold:
         )
         sums = np.full(len(chosen), NONE)
         sums[counts] = self._sums.numbers(keys)
-        self._rows["sum"][chosen] = sums
+        self._rows["sum"][chosen], self._rows["pending"][chosen] = sums, False
         self._sums.tallies.add(sums[counts], self._rows.marks(chosen[counts]))
 
     def _withdraw(self, chosen: Indices) -> None:
-        """Let some rows count in no sum; before their marks change."""
+        """Let some rows count in no sum until the next `place`; before their marks change."""
         column = self._rows["sum"]
         counted = chosen[column[chosen] != NONE]
         self._sums.tallies.remove(column[counted], self._rows.marks(counted))
         column[counted] = NONE
+        self._rows["pending"][chosen] = True
 
     def _tidy(self) -> None:
         """Number what is left without gaps, so that it is bounded by the number of outcomes.

@@ -35,12 +35,14 @@ _COLUMNS = {
     "challenger": np.bool_,
     "alive": np.bool_,
     "sum": np.int32,
+    "pending": np.bool_,
     "place": np.uint64,
     "drawn_for": np.int32,
 }
-"""Of every outcome, 67 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 68 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
-`sum` is which of the sums it counts in: none if it is retracted, or of a class that the model does not have.
+`sum` is which of the sums it counts in: none if it is retracted, of a class that the model does not have,
+or `pending`, which means that its sum is to be found.
 `place` is that of its request among all requests, and `drawn_for` the group that the request was drawn for.
 """
 
