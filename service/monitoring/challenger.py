@@ -157,11 +157,8 @@ def _as_asked(
     items that one of the two gets wrong.
     """
     outcomes = ledger.sums(at=now, decay=0.0, since=since)
-    sources = ledger.is_drawn_for(CHALLENGE)
-    if not len(outcomes.cells):
-        none = np.zeros(count)
-        return PairedLabels(none, none, none)
-    chosen = outcomes.part(sources[outcomes.sources] & differ[outcomes.cells])
+    asked = ledger.is_drawn_for(CHALLENGE)[outcomes.sources]
+    chosen = outcomes.part(asked & differ[outcomes.cells])
     counts = chosen.counts.astype(np.float64)
     challenger, champion, total = (
         _summed(parts, chosen.cells, values, count)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
@@ -17,11 +15,10 @@ from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.domain.value_table import RESERVED, Block
 from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.label_encoding import LabelCells
+from service.statistics.balance_heuristic import sums
 from service.statistics.epochs import recent_weights
 from service.statistics.groups import Labels
 from service.statistics.ratios import ratio
-
-_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -140,11 +137,12 @@ class GroupIndex:
         """Groups by class and score bin; `groups` is [classes, bins]."""
         whole = self.traffic.whole
         counts, weights, score_sums = (
-            _sum_groups(column[0], groups, len(names))
+            _sum_groups(column[0].astype(np.float64), groups, len(names))
             for column in (whole.counts, whole.weights, whole.score_sums)
         )
+        block = Block(counts.astype(np.int64), weights, score_sums)
         of_cells = groups[self.cells.classes, self.cells.bins]
-        return _present(names, Block(counts, weights, score_sums), np.zeros(len(names)), of_cells)
+        return _present(names, block, np.zeros(len(names)), of_cells)
 
     def _by_value(self, attribute: str) -> Groups:
         table = self.traffic.tables[attribute]
@@ -169,8 +167,8 @@ class GroupIndex:
         attribute = self.space.groupings[grouping].attribute
         said = self.traffic.tables[CHALLENGE]
         if by_class is not None:
-            index = {name: group for group, name in enumerate(names)}
-            groups = np.array([index.get(name, len(names)) for name in by_class[0]], np.intp)[by_class[1]]
+            # Classes without traffic have no group: they are in the last row, which is left out.
+            groups = rows_of(tuple(by_class[0]), tuple(names))[by_class[1]]
             weights = np.zeros((len(names) + 1, len(CHALLENGE_COLUMNS)))
             for name, row in zip(said.names, said.block("class_bins").weights, strict=True):
                 np.add.at(weights[:, CHALLENGE_COLUMNS.index(name)], groups.ravel(), row)
@@ -224,14 +222,13 @@ def attribute_traffic(space: CellSpace, traffic: Traffic) -> dict[str, Attribute
     return found
 
 
-def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
+def _sum_groups(values: Floats, groups: Indices, count: int) -> Floats:
     """Sums of values of classes and score bins [classes * B], by group and score bin [count, B].
 
     `groups` has the group of every class and score bin [classes, B].
     """
-    summed = np.zeros((count, groups.shape[1]), values.dtype)
-    np.add.at(summed, (groups.ravel(), np.tile(np.arange(groups.shape[1]), len(groups))), values)
-    return summed
+    bins = groups.shape[1]
+    return sums((groups * bins + np.arange(bins)).ravel(), values, count * bins).reshape(count, bins)
 
 
 def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) -> Groups:

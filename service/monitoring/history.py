@@ -45,10 +45,8 @@ def moment(
     time: float, groupings: Mapping[str, GroupingSnapshot], names: Mapping[str, Collection[str]]
 ) -> Moment:
     """Estimates of one time that are remembered: of groups of these names, by grouping."""
-    return Moment(
-        time,
-        {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names},
-    )
+    past = {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names}
+    return Moment(time, past)
 
 
 def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:

@@ -89,7 +89,7 @@ class DrawnLabels:
                 drawn = self.within(grouping, any_vote)
                 if drawn.any():
                     found |= drawn & self.groups(grouping, any_vote).has_group[self.cells]
-        return found & self.ledger.has_known_density[self.sources] if len(found) else found
+        return found & self.ledger.has_known_density[self.sources]
 
     def groupings(self) -> list[str]:
         """Groupings that labels were drawn for."""
@@ -100,8 +100,6 @@ class DrawnLabels:
 
         Those that stand for predictions of any vote, or the others.
         """
-        if not len(self.sources):
-            return np.zeros(0, np.bool_)
         ledger = self.ledger
         of_sources = ledger.is_drawn_for(grouping) & (ledger.of_any_vote == any_vote)
         drawn: Flags = of_sources[self.sources]

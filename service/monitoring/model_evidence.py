@@ -89,7 +89,7 @@ def due_checkpoint(
     checkpoint: EvidenceCheckpoint | None,
     outcome_limit: int,
 ) -> EvidenceCheckpoint | None:
-    """The next checkpoint, if the stream is about to let go of labels that none knows.
+    """The next checkpoint, if the stream is about to be trimmed of labels that none knows.
 
     It reaches up to a request before which all have ended, of whatever group: nothing that it knows of can
     change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
@@ -126,11 +126,12 @@ def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingSt
     """Evidence about one grouping as it is kept; groups that have no traffic now stay as they were."""
     groups, known = list(found.groups), [found.known]
     changes = {groups[group]: change for group, change in found.changes.items()}
-    if (state := before.states.get(name)) is not None and (gone := set(state.groups) - set(groups)):
-        absent = [group for group in state.groups if group in gone]
+    if (state := before.states.get(name)) is not None:
+        present = set(groups)
+        absent = [group for group in state.groups if group not in present]
         groups += absent
         known.append(before.evidence(name, absent))
-        changes |= {group: change for group, change in state.changes.items() if group in gone}
+        changes |= {group: change for group, change in state.changes.items() if group not in present}
     kept = {
         column: b"".join(getattr(evidence, column).astype("<f8").tobytes() for evidence in known)
         for column in STATE

@@ -39,8 +39,8 @@ class OutcomeFold:
     """Folds outcome entries: the last word on an item counts, a retraction removes it.
 
     Invariants: folding a stream in one go or piece by piece gives the same outcomes; and a process that has
-    forgotten what the stream let go of holds the same as one that reads the stream again. An outcome is
-    identified by the position of its entry, so what revises one that is gone changes nothing.
+    forgotten what the stream trimmed holds the same as one that reads the stream again. An outcome is
+    identified by the position of its entry, so what revises one that was trimmed changes nothing.
 
     Where votes distinguish groups, a prediction without them that is from before the first known one with
     them may have been of any vote. So may one where there is no traffic at all without votes. Either has a
@@ -77,7 +77,7 @@ class OutcomeFold:
         self._take(outcomes)
 
     def forget(self, first: Position) -> None:
-        """Drop outcomes before this position of the stream, which has let go of them."""
+        """Drop outcomes before this position of the stream, which are trimmed."""
         self._forget_further(first)
         count = self._rows.first_from(first)
         if not count:
@@ -94,15 +94,15 @@ class OutcomeFold:
 
         Who reads the stream from there does not learn their label, and what revises it reaches them no more.
         """
-        gone = [position for position in self._further if position < first]
-        positions = [draw.position for position in gone for draw in self._further.pop(position)]
+        trimmed = [position for position in self._further if position < first]
+        positions = [draw.position for position in trimmed for draw in self._further.pop(position)]
         found = [row for position in positions if (row := self._rows.row(position)) is not None]
         if not found:
             return
-        going = np.array(found, np.intp)
-        self._withdraw(going)
-        self._rows.drop(going)
-        self._stale += len(going)
+        dropped = np.array(found, np.intp)
+        self._withdraw(dropped)
+        self._rows.drop(dropped)
+        self._stale += len(dropped)
 
     def place(self, *, votes_missing: bool = True) -> None:
         """Let all outcomes count in their sums, those too that came since the last time.
@@ -161,7 +161,7 @@ class OutcomeFold:
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
         facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
-        said = list(zip(facts, true_classes, strict=True))
+        pairs = list(zip(facts, true_classes, strict=True))
         index, space = self._class_index, self._space
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
@@ -176,8 +176,8 @@ class OutcomeFold:
             score=[fact.score for fact in facts],
             source=[self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
-            correct=[fact.predicted_class == name for fact, name in said],
-            challenger=[self._challenger_right(fact, name) for fact, name in said],
+            correct=[fact.predicted_class == name for fact, name in pairs],
+            challenger=[self._challenger_right(fact, name) for fact, name in pairs],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), NONE),
             pending=np.ones(len(outcomes), dtype=np.bool_),

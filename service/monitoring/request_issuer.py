@@ -54,7 +54,8 @@ class RequestIssuer:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        expired, reissued = self._expire(epoch, now)
+        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
+        ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
         shortfall: dict[str, int] = {}
@@ -63,12 +64,7 @@ class RequestIssuer:
                 issued[name], aimed[name], shortfall[name] = self._ask_for(
                     name, settings, snapshot, traffic, epoch=epoch, now=now
                 )
-        return Round(issued, aimed, shortfall, expired, reissued)
-
-    def _expire(self, epoch: int, now: float) -> tuple[int, int]:
-        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
-        statuses = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
-        return statuses.count("expired"), statuses.count("reissued")
+        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"))
 
     def _ask_for(
         self,
