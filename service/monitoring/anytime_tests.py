@@ -3,7 +3,7 @@
 Only labels that a grouping's own assessments asked for count here: within its groups they are a random
 sample, whatever the policy, which evidence needs. They count in the order in which they were requested, and
 a label counts once all earlier requests for its group have ended. A label never loses weight with age; what
-labels said that the stream has let go of is continued from a checkpoint.
+labels said that were trimmed from the stream is continued from a checkpoint.
 
 What is promised is per model, over all groupings, groups and kinds of evidence: while nothing is wrong, the
 probability that anything is ever confirmed is `evidence.alpha` at the most; of what is confirmed at one

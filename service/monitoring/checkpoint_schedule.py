@@ -63,11 +63,11 @@ class ComparedTraffic:
 class DueMarks:
     """What is to change in the marks."""
 
-    coming: Mapping[MarkName, TrafficCounts]
-    going: tuple[MarkName, ...]
+    added: Mapping[MarkName, TrafficCounts]
+    removed: tuple[MarkName, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.coming or self.going)
+        return bool(self.added or self.removed)
 
 
 def due_marks(
@@ -88,22 +88,22 @@ def due_marks(
     if not counts.predictions:
         return DueMarks({}, ())
     window = _known(window, marks, now)
-    coming: dict[MarkName, TrafficCounts] = {}
+    added: dict[MarkName, TrafficCounts] = {}
     # Those of the future were made by a clock that was ahead.
     recent = sorted(name for name in marks if name.purpose == "recent" and name.at <= now)
     if not _named(marks, "beginning"):
-        coming[MarkName("beginning", now)] = counts
+        added[MarkName("beginning", now)] = counts
     if not _named(marks, "first") and _enough(marks, counts, settings, now):
-        coming[MarkName("first", now)] = counts
+        added[MarkName("first", now)] = counts
     if not recent or recent[-1].at <= now - settings.window_seconds / MARKS_PER_WINDOW:
-        coming[MarkName("recent", now)] = counts
+        added[MarkName("recent", now)] = counts
     if window is not None:
         at_hand = {name.at: marks[name] for name in recent} | {now: counts}
-        coming |= _of_window(window, marks, at_hand, now)
+        added |= _of_window(window, marks, at_hand, now)
     old = [name for name in recent if name.at <= now - settings.window_seconds]
-    going = superfluous((name.at for name in old), now=now)
-    kept = {*(name for name in recent if name.at not in going), *_of_reference(marks, window)}
-    return DueMarks(coming, tuple(name for name in marks if name not in kept))
+    too_near = superfluous((name.at for name in old), now=now)
+    kept = {*(name for name in recent if name.at not in too_near), *_of_reference(marks, window)}
+    return DueMarks(added, tuple(name for name in marks if name not in kept))
 
 
 def _enough(marks: Marks, counts: TrafficCounts, settings: DriftSettings, now: float) -> bool:
@@ -259,11 +259,11 @@ def traffic_history(
 def superfluous(times: Iterable[float], *, now: float) -> list[float]:
     """Times of marks of traffic that is not recent which newer and older ones are near enough to."""
     ages = sorted(now - time for time in times)
-    going: list[float] = []
+    found: list[float] = []
     kept = ages[0] if ages else 0.0
     for age, older in pairwise(ages[1:]):
         if older <= GROWTH * kept:
-            going.append(now - age)
+            found.append(now - age)
         else:
             kept = age
-    return going
+    return found

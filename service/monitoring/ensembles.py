@@ -1,6 +1,6 @@
 """Precision of an ensemble and its members, and the labels that they still need (pure).
 
-Items are told apart by their vote patterns, so that one label serves every member that calls the item
+Items are distinguished by their vote patterns, so that one label serves every member that calls the item
 positive (`service/statistics/vote_patterns.py`).
 """
 

@@ -1,4 +1,4 @@
-"""Evidence about all groupings of a model, and what of it is written down before labels go (pure).
+"""Evidence about all groupings of a model, and what of it is written down before labels are trimmed (pure).
 
 The stream keeps `bounds.outcomes` labels. Once three quarters of them are there that no checkpoint knows,
 the oldest ones go into one, until half of them are left. So a label has time to be corrected before it is
@@ -223,7 +223,7 @@ def _arrival_order(
     """Groups of all groupings of a model, in the order in which labels were first requested for them.
 
     Those of the checkpoint come first, as it knows all requests up to its place. Those of groupings that are
-    configured no more keep their numbers. So the order does not change when labels are let go of, when a
+    configured no more keep their numbers. So the order does not change when labels are trimmed, when a
     process starts, when traffic is counted again from its beginning, or when the configuration changes.
     Groups whose first request has the place `until`, or a later one, are left out.
     """

@@ -175,13 +175,13 @@ class ModelMonitor:
             now=self._snapshot.taken_at,
         )
         if due:
-            self.mark_store.keep(due.coming, going=due.going, epoch=epoch)
+            self.mark_store.keep(due.added, going=due.removed, epoch=epoch)
         self._keep_evidence(self._facts, epoch)
         return self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
 
     def _keep_evidence(self, facts: Facts, epoch: int) -> None:
-        """Write down what labels said, before the stream lets go of them."""
-        coming = due_checkpoint(
+        """Write down what labels said, before they are trimmed from the stream."""
+        checkpoint = due_checkpoint(
             settings=self.settings,
             index=facts.index,
             ledger=facts.ledger,
@@ -190,5 +190,5 @@ class ModelMonitor:
             checkpoint=facts.checkpoint,
             outcome_limit=self.outcome_limit,
         )
-        if coming is not None:
-            self.checkpoints.keep(coming, epoch=epoch)
+        if checkpoint is not None:
+            self.checkpoints.keep(checkpoint, epoch=epoch)

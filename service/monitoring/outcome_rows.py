@@ -236,7 +236,7 @@ class SharedDraws:
         return int(self._columns["place"][found].max(initial=0))
 
     def keep(self, outcomes: Ints) -> None:
-        """Let go of draws whose outcome is gone."""
+        """Drop draws whose outcome was trimmed."""
         _, found = _rows(outcomes, self._columns["outcome"])
         kept = {name: self._columns[name][found].copy() for name in ("outcome", "place", "grouping", "group")}
         self._columns = GrowingColumns({name: column.dtype for name, column in kept.items()})

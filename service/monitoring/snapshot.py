@@ -42,7 +42,7 @@ class Facts:
     index: GroupIndex  # built once a round
     # the window that recent traffic is compared with, if one was set
     reference: ReferenceWindow | None = None
-    # evidence by labels that the outcome stream has let go of, or soon will
+    # evidence by labels that were, or soon will be, trimmed from the outcome stream
     checkpoint: EvidenceCheckpoint | None = None
     marks: Marks = field(default_factory=dict)  # read before the traffic
 
