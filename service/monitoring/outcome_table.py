@@ -14,7 +14,7 @@ from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
-from service.statistics.balance_heuristic import sums
+from service.statistics.balance_heuristic import sums as summed
 from service.store.facts import OutcomeEntry
 
 
@@ -106,9 +106,9 @@ class OutcomeLedger(OutcomeFold):
         """
         slots, fresh, length = self._slots(at, since), self._freshness(at, decay), len(self._sums) + 1
         counts = np.bincount(slots, minlength=length)[1:]
-        whole = left = sums(slots, fresh, length)[1:]
+        whole = left = summed(slots, fresh, length)[1:]
         if factors is not None:
-            left = sums(slots, fresh * factors, length)[1:]
+            left = summed(slots, fresh * factors, length)[1:]
         return self._sums.summed(counts, left, whole)
 
     def by_epoch(
@@ -121,7 +121,7 @@ class OutcomeLedger(OutcomeFold):
         slots, fresh, length = self._slots(at), self._freshness(at, decay), len(self._sums) + 1
         some = np.bincount(slots, minlength=length)[1:] > 0
         whole, left = (
-            sums(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
+            summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
             for weights in (fresh, fresh if factors is None else fresh * factors)
         )
         return whole, left
