@@ -21,7 +21,7 @@ from service.domain.shard import Candidates, Shard
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
-from service.monitoring.acquisition import acquisition_state
+from service.monitoring.assessment_snapshot import acquisition_state
 from service.monitoring.background_performance import POOLED_SCORES
 from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
 from service.monitoring.group_index import GroupIndex

@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.evidence_base import WatchedGroups
-from service.monitoring.model_evidence import grouping_evidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
@@ -102,7 +101,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             "reference": {"labels": reference},
         }
     )
-    watched = WatchedGroups.alone([f"group {group}" for group in range(group_count)])
+    watched = lone_groups([f"group {group}" for group in range(group_count)])
     labels, runs = asked.groups.shape
     at = np.arange(labels, dtype=np.float64)
     places = request_places((requested, "") for requested in at.tolist())

@@ -56,8 +56,8 @@ class Model:
 
     def look(self) -> None:
         due = due_marks(self.marks, self.counts, self.window, self.settings, now=self.now)
-        self.marks = {name: mark for name, mark in self.marks.items() if name not in due.going}
-        self.marks |= due.coming
+        self.marks = {name: mark for name, mark in self.marks.items() if name not in due.removed}
+        self.marks |= due.added
 
     def run(self, hours: int) -> Model:
         for _ in range(hours):

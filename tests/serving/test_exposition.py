@@ -321,7 +321,7 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
     assert there_then.labels.tolist() == [30, 30, 30]
     assert before.groupings["class"].beliefs.labels_counted.tolist() == [60, 60, 60]
     now, then = before.groupings["class"], there_then.accuracy
-    assert (then.upper - then.lower > now.accuracy_upper - now.accuracy_lower).all()
+    assert (then.upper - then.lower > now.accuracy.upper - now.accuracy.lower).all()
 
 
 def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
