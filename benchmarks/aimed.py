@@ -20,7 +20,7 @@ from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
-from service.monitoring.acquisition import Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import Aim, acquisition_state, select_groups
 from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
@@ -166,8 +166,8 @@ class Watched:
         )
         counts = TrafficCounts.of(index.traffic)
         due = due_marks(self._marks, counts, None, self._model.drift, now=self._now)
-        self._marks = {name: mark for name, mark in self._marks.items() if name not in due.going}
-        self._marks |= due.coming
+        self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
+        self._marks |= due.added
         told = None if drift is None else drift.groupings["region"]
         shares = None if told is None else aimed_shares(told.suspicion, told.drifted)
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)

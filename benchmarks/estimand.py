@@ -393,10 +393,10 @@ def run(scenario: Scenario, rng: np.random.Generator, looks: range) -> Iterator[
                 yield (
                     watched.since,
                     kind,
-                    there.accuracy_lower[which],
-                    there.accuracy_upper[which],
+                    there.accuracy.lower[which],
+                    there.accuracy.upper[which],
                     truth[grouping][which],
-                    there.accuracy_mean[which],
+                    there.accuracy.mean[which],
                     there.beliefs.labels[which],
                 )
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from service.config.settings import Settings
 from service.domain.arrays import Flags, Floats
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import definitions
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.monitoring.anytime_tests import GroupingEvidence
@@ -188,7 +188,7 @@ def run(requests: Requests, settings: Settings) -> Iterator[Day]:
                 known=known,
             )["site"]
             truth = requests.accuracy
-            held = ((there.accuracy_lower <= truth) & (truth <= there.accuracy_upper)).tolist()
+            held = ((there.accuracy.lower <= truth) & (truth <= there.accuracy.upper)).tolist()
         yield Day(
             changed=any(bool(one.changed.any()) for one in known_evidence.values()),
             confirmed=any(bool(one.alarming.any()) for one in known_evidence.values()),

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.watched_evidence import grouping_evidence
+from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
@@ -220,7 +219,7 @@ def looks_at(answered: Answered, *, every_days: float, in_order: bool) -> Iterat
         predicted_at=answered.requested_at,
         places=places,
     )
-    watched = WatchedGroups.alone(["group"])
+    watched = lone_groups(["group"])
     known: GroupingEvidence | None = None
     for now in np.arange(every_days, answered.requested_at[-1] / _DAY, every_days) * _DAY:
         there = answered.answered_at <= now

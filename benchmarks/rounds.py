@@ -35,10 +35,9 @@ from service.app.monitor_wiring import model_monitor
 from service.app.wiring import label_store, model_keys, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
-from service.domain.grouping_fingerprints import definitions
-from service.domain.sketch import Sketch
+from service.domain.grouping_pool import Sketch
 from service.monitoring.monitor import ModelMonitor
-from service.monitoring.request_builder import Pooled, VendorAssignment, request_of
+from service.monitoring.request_builder import Pooled, RequestBuilder, VendorAssignment
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
@@ -206,7 +205,9 @@ class Site:
         client = self.connection.client
         model = self.settings.models[MODEL]
         assessments = list(model.assessments)
-        asked_by = definitions(self.settings.cell_space(MODEL))
+        builder = RequestBuilder(
+            MODEL, model, self.settings.cell_space(MODEL), VendorAssignment({}, HASH_KEY)
+        )
         while self.outcomes < count:
             name = assessments[self.outcomes // ISSUED_AT_ONCE % len(assessments)]
             size = min(ISSUED_AT_ONCE, count - self.outcomes)
@@ -215,16 +216,10 @@ class Site:
             sketch = Sketch(-np.inf, np.zeros(size), np.array(hashes, np.uint64))
             client.hset(self.keys.pool(0), SPARE_POOL, sketch.encode())
             draws = [
-                request_of(
+                builder.request(
                     Pooled(0, SPARE_POOL, item_hash, item),
-                    model=MODEL,
-                    classes=model.classes,
-                    assessment=name,
-                    settings=model.assessments[name],
-                    group=self._group(item, model.assessments[name].asked_grouping),
-                    voters="",
-                    definition=asked_by[model.assessments[name].asked_grouping],
-                    assignment=VendorAssignment({}, HASH_KEY),
+                    name,
+                    self._group(item, model.assessments[name].asked_grouping),
                     now=self.now,
                 )
                 for item_hash, item in zip(hashes, items, strict=True)

@@ -228,7 +228,7 @@ def _intervals(
     for name in (*WIDE.attribute_names, ALL):
         there = snapshot.groupings[name]
         bounds = zip(
-            there.groups, there.accuracy_lower, there.accuracy_mean, there.accuracy_upper, strict=True
+            there.groups, there.accuracy.lower, there.accuracy.mean, there.accuracy.upper, strict=True
         )
         for group, lower, mean, upper in bounds:
             truth = everything[name].get(group)

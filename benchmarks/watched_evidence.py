@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
-from service.monitoring.anytime_tests import GroupingEvidence, collected_evidence, conclude
-from service.monitoring.evidence_base import WatchedGroups
-from service.monitoring.outcome_aggregates import SumTallies, mixed
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
@@ -27,7 +27,6 @@ from service.statistics.laplace import Cells
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
 from service.statistics.tasks import IdentifyByAccuracy
-from service.store.references import ReferenceWindow
 
 THRESHOLD = 0.92
 PRIOR = (9.0, 1.0)
@@ -39,28 +38,6 @@ class Asked(NamedTuple):
 
     groups: Indices
     correct: Flags
-
-
-def grouping_evidence(
-    watched: WatchedGroups,
-    labels: LabelSequence,
-    groups: Indices,
-    *,
-    settings: ModelSettings,
-    reference: ReferenceWindow | None = None,
-    before: GroupingEvidence | None = None,
-) -> GroupingEvidence:
-    """Evidence about the groups of a model's only grouping, by labels and the group of each [n]."""
-    tallies = SumTallies(len(watched.names))
-    tallies.add(groups, labels.marks)
-
-    def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
-        return labels.part(which[groups]), groups[which[groups]]
-
-    found = collected_evidence(
-        watched, labels_of, tallies, settings=settings, reference=reference, before=before
-    )
-    return conclude({"": found}, {"": labels_of}, settings, {"": before})[""]
 
 
 def ask(before: Floats, after: Floats, *, drop_at: int, labels: int, runs: int, seed: int) -> Asked:
@@ -124,7 +101,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             "reference": {"labels": reference},
         }
     )
-    watched = WatchedGroups.alone([f"group {group}" for group in range(group_count)])
+    watched = lone_groups([f"group {group}" for group in range(group_count)])
     labels, runs = asked.groups.shape
     at = np.arange(labels, dtype=np.float64)
     places = request_places((requested, "") for requested in at.tolist())

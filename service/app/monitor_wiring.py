@@ -12,7 +12,7 @@ from service.app.wiring import model_keys, request_store
 from service.config.settings import Settings
 from service.monitoring.background_performance import InPlace, PerformanceWatch
 from service.monitoring.monitor import ModelMonitor
-from service.monitoring.request_builder import VendorAssignment
+from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.monitoring.request_issuer import RequestIssuer
 from service.store.checkpoints import CheckpointStore
 from service.store.connection import Connection
@@ -37,21 +37,17 @@ def model_monitor(
     space = settings.cell_space(model)
     keys = model_keys(settings, model)
     model_settings = settings.models[model]
+    shares = {name: vendor.share for name, vendor in settings.vendors_of(model).items()}
     return ModelMonitor(
         model,
         model_settings,
         space,
         reader=FactReader(connection, keys, space, decay=model_settings.traffic_decay_per_second),
         issuer=RequestIssuer(
-            model,
-            model_settings,
-            space,
-            requests=request_store(settings, connection, model),
-            pool_ids=asked_pools(settings, model, space),
-            rng=rng,
-            assignment=VendorAssignment(
-                {name: vendor.share for name, vendor in settings.vendors_of(model).items()}, hash_key
-            ),
+            RequestBuilder(model, model_settings, space, VendorAssignment(shares, hash_key)),
+            request_store(settings, connection, model),
+            asked_pools(settings, model, space),
+            rng,
         ),
         mark_store=MarkStore(connection, keys),
         checkpoints=CheckpointStore(connection, keys),

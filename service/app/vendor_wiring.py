@@ -20,7 +20,7 @@ from service.serving.vendor_api.service import VendorService
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
-from service.store.request_history import AskedRequests
+from service.store.request_registry import AskedRequests
 from service.telemetry.instruments import VendorMetrics
 
 _ANSWER_SECONDS = 8.0
@@ -29,14 +29,7 @@ _ANSWER_SECONDS = 8.0
 
 @dataclass
 class VendorServing:
-    """Serves the vendors of a deployment.
-
-    Attributes:
-        settings: of the process.
-        metrics: of the vendor API.
-        clock: seconds since the epoch.
-        stopping: whether the process ends.
-    """
+    """Serves the vendors of a deployment, until the process is stopping."""
 
     settings: Settings
     metrics: VendorMetrics

@@ -3,7 +3,7 @@
 Only labels that a grouping's own assessments asked for count here: within its groups they are a random
 sample, whatever the policy, which evidence needs. They count in the order in which they were requested, and
 a label counts once all earlier requests for its group have ended. A label never loses weight with age; what
-labels said that the stream has let go of is continued from a checkpoint.
+labels said that were trimmed from the stream is continued from a checkpoint.
 
 What is promised is per model, over all groupings, groups and kinds of evidence: while nothing is wrong, the
 probability that anything is ever confirmed is `evidence.alpha` at the most; of what is confirmed at one
@@ -43,34 +43,22 @@ LabelsOf = Callable[[Flags], tuple[LabelSequence, Indices]]
 _BASELINES: Final = 0.5
 """Of the share of `changed`, what pays for baselines that are above the accuracy of their reference."""
 
-_CHANGE_MASS = 0.9
-"""Probability inside the interval of a change's time."""
+_CHANGE_MASS = 0.9  # probability inside the interval of a change's time
 
 
 @dataclass(frozen=True)
 class GroupingEvidence:
-    """What labels say against the groups of one grouping; arrays are [G].
-
-    Attributes:
-        watched: the groups.
-        known: evidence as logarithms, and bounds.
-        confirmed: what is taken for true, by weighted e-BH over all groups and kinds of the model.
-        changes: those that are confirmed, by group.
-        alpha: the expected share of false ones among what is confirmed.
-        labels: how many labels of each group there are, and which.
-        used: those that count now and are not of the checkpoint.
-        last: the highest place among the requests of these.
-        reference: the window that was set, if any.
-    """
+    """What labels say against the groups of one grouping; arrays are [G]."""
 
     watched: WatchedGroups
     known: GroupEvidence
+    # what is taken for true, by weighted e-BH over all groups and kinds of the model
     confirmed: Mapping[EvidenceKind, Flags]
-    changes: Mapping[int, DatedChange]
-    alpha: float
-    labels: SumTallies
-    used: SumTallies
-    last: Places
+    changes: Mapping[int, DatedChange]  # those that are confirmed, by group
+    alpha: float  # the expected share of false ones among what is confirmed
+    labels: SumTallies  # how many labels of each group there are, and which
+    used: SumTallies  # those that count now and are not of the checkpoint
+    last: Places  # the highest place among the requests of these
     reference: ReferenceWindow | None
 
     @property
@@ -105,7 +93,7 @@ class GroupingEvidence:
         same = (
             self.reference == reference
             and now.names == watched.names
-            and now.base.place == watched.base.place
+            and now.base_place == watched.base_place
         )
         return now.numbers == watched.numbers if same else np.zeros(len(watched.names), dtype=np.bool_)
 
@@ -148,17 +136,15 @@ def collected_evidence(
     if reference is not None:
         kept = labels.predicted_at >= reference.since
         # A reference that is complete by the checkpoint takes no more labels.
-        kept &= (labels.predicted_at >= reference.until) | ~base.evidence.is_closed[groups]
+        kept &= (labels.predicted_at >= reference.until) | ~base.is_closed[groups]
         labels, groups, seen_before = labels.part(kept), groups[kept], seen_before[kept]
         then = labels.predicted_at < reference.until
         counted = ~then
     else:
-        left = np.where(
-            base.evidence.is_closed, 0.0, settings.reference.labels - base.evidence.reference_labels
-        )
+        left = np.where(base.is_closed, 0.0, settings.reference.labels - base.reference_labels)
         then, counted = _ranks(groups, count) < left[groups], np.ones(len(groups), dtype=np.bool_)
     seen = np.bincount(groups[seen_before], minlength=count)
-    known = base.evidence if before is None else before.known
+    known = base if before is None else before.known
     if before is not None:
         used.counts[same], used.marks[same] = before.used.counts[same], before.used.marks[same]
         last[same] = before.last[same]
@@ -174,7 +160,7 @@ def collected_evidence(
             alpha=alpha,
             baseline_alpha=alpha * shares[some] * _BASELINES,
             fixed=reference is None,
-            base=base.evidence.part(some),
+            base=base.part(some),
         ),
     )
     return GroupingEvidence(watched, known, {}, {}, alpha, tallies, used, last, reference)
@@ -231,8 +217,8 @@ def _changes(
         same = same & collected.used.same(before.used) if same.any() else same
     undated = []
     for group in np.flatnonzero(changed).tolist():
-        if (dated := base.changes.get(group)) is not None:
-            since = collected.known.now_labels[group] - base.evidence.now_labels[group]
+        if (dated := watched.base_changes.get(group)) is not None:
+            since = collected.known.now_labels[group] - base.now_labels[group]
             found[group] = msgspec.structs.replace(dated, labels=dated.labels + int(since))
         elif before is not None and same[group] and group in before.changes:
             found[group] = before.changes[group]
@@ -251,15 +237,12 @@ def _dated(collected: GroupingEvidence, group: int, labels: LabelSequence) -> Da
     """When a group changed, by its labels behind the checkpoint, in their order."""
     known, base, window = collected.known, collected.watched.base, collected.reference
     if window is None:
-        now = (
-            np.arange(len(labels.places))
-            >= known.reference_labels[group] - base.evidence.reference_labels[group]
-        )
+        now = np.arange(len(labels.places)) >= known.reference_labels[group] - base.reference_labels[group]
     else:
         now = labels.predicted_at >= window.until
     labels = labels.part(now)
     if not len(labels.places):
-        at = requested_at(base.place)
+        at = requested_at(collected.watched.base_place)
         return DatedChange(at, at, at, at, 0)
     # How accurate the group was in the reference; never 0 or 1 (Jeffreys).
     rate = (known.reference_correct[group] + 0.5) / (known.reference_labels[group] + 1)

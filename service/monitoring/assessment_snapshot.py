@@ -1,29 +1,37 @@
-"""State of one assessment: its settings, its requests in flight, its results."""
+"""State of one assessment: its requests in flight, its results, and which groups its policy labels next."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings, ComparisonSettings, IdentificationSettings
-from service.domain.arrays import Floats
-from service.monitoring.acquisition import Aim, next_label_probabilities
+from service.config.assessments import (
+    AssessmentSettings,
+    ComparisonSettings,
+    IdentificationSettings,
+    PolicySettings,
+)
+from service.domain.arrays import Flags, Floats
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
 from service.statistics.estimate import Estimate
+from service.statistics.policies import NONE, POLICIES, Policy, Situation
+from service.statistics.questions import Question, Task
+from service.statistics.tasks import TASKS
 from service.store.facts import RequestFacts
 
-MOST_DRAWS = 2_000
-"""Joint draws behind probabilities of ranks: standard errors of 0.011 at most."""
-
-_DRAWN_NUMBERS = 1_000_000
-"""Of very many groups so many numbers are drawn in all, …"""
-
-_FEWEST_DRAWS = 200
-"""… but so many times at least: standard errors of 0.035 at most."""
+_MOST_DRAWS = 2_000  # joint draws behind rank probabilities: standard errors of 0.011 at most
+_DRAWN_NUMBERS = 1_000_000  # numbers drawn in all, where groups are very many, ...
+_FEWEST_DRAWS = 200  # ... but this many joint draws: standard errors of 0.035 at most
+_MOST_DECISIONS = 100  # behind the probability of the next label request: standard errors of 0.05 at most
+_FEWEST_DECISIONS = 5
+_DECIDED_GROUPS = 20_000  # decisions times groups, where groups are very many
+_DECIDED_ENTRIES = 200_000  # the same, where a decision reads the whole confusion matrix
 
 EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped", "expired")
 """What can happen to a label request."""
@@ -31,62 +39,35 @@ EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped",
 
 @dataclass(frozen=True)
 class Compared:
-    """How two groups compare.
-
-    Attributes:
-        first: name of the first group.
-        second: name of the second group.
-        region: difference of accuracies that does not matter.
-        below: P(the first is less accurate, by more than the region).
-        within: P(they differ by the region at most).
-        above: P(the first is more accurate, by more than the region).
-    """
+    """How two groups compare."""
 
     first: str
     second: str
-    region: float
-    below: float
-    within: float
-    above: float
+    region: float  # difference of accuracies that does not matter
+    below: float  # P(the first is less accurate, by more than the region)
+    within: float  # P(they differ by the region at most)
+    above: float  # P(the first is more accurate, by more than the region)
 
 
 @dataclass(frozen=True)
 class AssessmentSnapshot:
-    """State of one assessment.
-
-    Attributes:
-        settings: what it asks.
-        grouping: name of the grouping that labels are asked for.
-        groups: names of its groups [G].
-        in_flight: requests waiting for an answer, per group [G].
-        open_requests: the same in all, those for groups that are no more included.
-        window: field of the budget that pays now.
-        budget_remaining: labels left in this window.
-        renews_at: when the next window begins, seconds since the epoch; None if never.
-        oldest_request_at: when the oldest request in flight was first issued; None without one.
-        events: how often what happened to its requests.
-        extreme: P(group is among the top m) [G], for identification.
-        ranks: of the groups [G], counted from 1 at that end; for identification.
-        compared: for comparison, once both groups have traffic.
-        next: probability that a group is asked next [G]; None while the policy can ask none.
-        aim: where suspicion wants labels; None while no group of the grouping has drifted.
-    """
+    """State of one assessment."""
 
     settings: AssessmentSettings
-    grouping: str
+    grouping: str  # that labels are requested for
     groups: list[str]
-    in_flight: Floats
-    open_requests: int
-    window: str
-    budget_remaining: int
-    renews_at: float | None
-    oldest_request_at: float | None
-    events: dict[str, int]
-    extreme: Floats | None
-    ranks: Estimate | None
-    compared: Compared | None
-    next: Floats | None
-    aim: Aim | None
+    in_flight: Floats  # requests waiting for an answer, per group [G]
+    open_requests: int  # of all groups, those without traffic included
+    window: str  # field of the budget that pays now
+    budget_remaining: int  # labels left in this window
+    renews_at: float | None  # when the next window begins, seconds since the epoch; None if never
+    oldest_request_at: float | None  # when the oldest request in flight was first issued; None without one
+    events: dict[str, int]  # number of its requests, by event
+    extreme: Floats | None  # P(group is among the top m) [G], for identification
+    ranks: Estimate | None  # of the groups [G], counted from 1 at that end; for identification
+    compared: Compared | None  # for comparison, once both groups have traffic
+    next: Floats | None  # probability that a group is asked next [G]; None while the policy can ask none
+    aim: Aim | None  # None while no group of the grouping has drifted
 
 
 def assessment_snapshot(
@@ -147,7 +128,7 @@ def budget_window(assessment: str, settings: AssessmentSettings, now: float) -> 
 
 def _draws(settings: IdentificationSettings, grouping: GroupingSnapshot, rng: np.random.Generator) -> Floats:
     """Joint draws of what the groups are ranked by [S, G]."""
-    size = max(_FEWEST_DRAWS, min(MOST_DRAWS, _DRAWN_NUMBERS // len(grouping.groups)))
+    size = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN_NUMBERS // len(grouping.groups)))
     if settings.metric == "calibration":
         return grouping.beliefs.ece.beliefs.sample(rng, size)
     if settings.metric == "cost" and grouping.confusion is not None and grouping.confusion.cost is not None:
@@ -168,3 +149,142 @@ def _compared(settings: ComparisonSettings, grouping: GroupingSnapshot) -> Compa
         region=settings.region,
     ).tolist()
     return Compared(names[0], names[1], settings.region, below, within, above)
+
+
+@dataclass(frozen=True)
+class AcquisitionState:
+    """An assessment that can ask now."""
+
+    task: Task[Any]  # what a label is worth
+    policy: Policy  # who is labelled next
+    # what it decides on; requests in flight count as answered with what is expected of them
+    situation: Situation
+
+
+def acquisition_state(
+    settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats
+) -> AcquisitionState | None:
+    """What an assessment's policy decides on, with a copy of the estimates of its grouping.
+
+    Of every group, `in_flight` requests wait for an answer [G]. None while a group that it compares has no
+    traffic, and where labels are planned instead: of ensembles and challenges.
+    """
+    if not isinstance(settings, PolicySettings):
+        return None
+    task = _task_of(settings, grouping)
+    if task is None:
+        return None
+    beliefs = _beliefs_of(task, grouping)
+    for group in np.repeat(np.arange(len(grouping.groups)), in_flight.astype(np.intp)):
+        beliefs.expect(np.array([group]))
+    weights = grouping.beliefs.shares[None]
+    available, relevant = weights > 0, task.relevant(1)
+    if relevant is not None:
+        available &= relevant
+    return AcquisitionState(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
+
+
+def select_groups(
+    state: AcquisitionState, beliefs: Any, available: Flags, count: int, rng: np.random.Generator
+) -> list[int]:
+    """Groups that the policy names, step by step; fewer than wanted where none is available.
+
+    Each counts as answered when it is named, and `beliefs` are the current ones. Groups that can be asked are
+    `available` [1, G].
+    """
+    expected = copy.deepcopy(beliefs)
+    named: list[int] = []
+    while len(named) < count:
+        situation = Situation(expected, state.situation.weights, available)
+        chosen = state.policy.choose(state.task, situation, rng)[0]
+        chosen = chosen[chosen != NONE][: count - len(named)]
+        if not chosen.size:
+            break
+        named += chosen.tolist()
+        for group in chosen:
+            expected.expect(np.array([group]))
+    return named
+
+
+@dataclass(frozen=True)
+class Aim:
+    """Label requests for drifted groups."""
+
+    shares: Floats  # of them, per group [G]
+    label_share: float  # of all label requests
+
+    def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]:
+        """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its."""
+        shares = self.among(available)
+        if shares is None:
+            return []
+        count = int(rng.binomial(wanted, self.label_share))
+        named: list[int] = rng.choice(len(shares), size=count, p=shares).tolist()
+        return named
+
+    def among(self, available: Flags) -> Floats | None:
+        """The same shares, of groups that can be asked alone [G]; None where none of them has drifted."""
+        shares = np.where(available, self.shares, 0.0)
+        total = shares.sum()
+        return None if total == 0 else np.asarray(shares / total, np.float64)
+
+
+def next_label_probabilities(
+    settings: AssessmentSettings,
+    grouping: GroupingSnapshot,
+    in_flight: Floats,
+    rng: np.random.Generator,
+    aim: Aim | None = None,
+) -> Floats | None:
+    """Probability that every group is asked next [G]; None while the policy can ask none.
+
+    A policy that names several groups at a step counts as asking one of them. Of every group, `in_flight`
+    requests wait for an answer [G].
+    """
+    state = acquisition_state(settings, grouping, in_flight)
+    if state is None:
+        return None
+    size = len(grouping.groups)
+    work = _DECIDED_GROUPS // size
+    if state.task.kind == "confusion" and grouping.confusion is not None:
+        work = _DECIDED_ENTRIES // grouping.confusion.mean.size
+    counts, decisions = np.zeros(size), max(_FEWEST_DECISIONS, min(_MOST_DECISIONS, work))
+    for _ in range(decisions):
+        chosen = state.policy.choose(state.task, state.situation, rng)[0]
+        named = chosen[chosen != NONE]
+        if not named.size:
+            return None
+        counts[named] += 1 / named.size
+    chance: Floats = counts / decisions
+    suspected = None if aim is None else aim.among(state.situation.available[0])
+    if aim is not None and suspected is not None:
+        chance = (1 - aim.label_share) * chance + aim.label_share * suspected
+    return chance
+
+
+def _task_of(settings: PolicySettings, grouping: GroupingSnapshot) -> Task[Any] | None:
+    """The task of an assessment; None while a group that it compares has no traffic."""
+    cost = grouping.confusion.cost if grouping.confusion else None
+    question = Question(
+        cells=grouping.beliefs.cells, costs=cost.costs if cost else None, positive=grouping.positive
+    )
+    match settings:
+        case IdentificationSettings():
+            question = replace(question, top_m=settings.top_m, extreme=settings.end)
+        case ComparisonSettings():
+            if not set(settings.between) <= set(grouping.groups):
+                return None
+            pair = np.array([grouping.groups.index(name) for name in settings.between])
+            question = replace(question, pair=pair, region=settings.region)
+    return TASKS[settings.task, settings.metric](question)
+
+
+def _beliefs_of(task: Task[Any], grouping: GroupingSnapshot) -> Any:
+    """A copy of the posterior that a task reads, so that requests in flight can be counted."""
+    if task.kind == "accuracy":
+        return grouping.beliefs.accuracy_beliefs()
+    if task.kind == "bins":
+        return grouping.beliefs.bin_beliefs()
+    if grouping.confusion is None:
+        raise ValueError("confusion is known of groupings by predicted class alone")
+    return grouping.confusion.beliefs.confusion_beliefs()

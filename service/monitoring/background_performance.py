@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from service.store.records import PoolRecord
 
 log = logging.getLogger(__name__)
 
-POOLED_SCORES = 2_000
-"""Unlabelled items that performance is learned from, at most."""
+POOLED_SCORES = 2_000  # unlabelled items that performance is learned from, at most
 
 
 class InPlace(Executor):
@@ -34,30 +34,19 @@ class InPlace(Executor):
         return done
 
 
+@dataclass(eq=False)
 class PerformanceWatch:
-    """Estimates of the performance of one model, for every assessment of it.
+    """Estimates of the performance of one model, for every assessment of it."""
 
-    They are learned in the executor, with `rest_seconds` from the end of one learning to the next; each has a
-    generator of its own. `failed` is called when learning failed.
-    """
+    model: str
+    settings: ModelSettings
+    executor: Executor  # learns them
+    rng: np.random.Generator  # every learning gets a generator of its own from it
+    rest_seconds: float  # from the end of one learning to the next
+    failed: Callable[[], None]  # called when learning failed
 
-    def __init__(
-        self,
-        model: str,
-        settings: ModelSettings,
-        executor: Executor,
-        rng: np.random.Generator,
-        *,
-        rest_seconds: float,
-        failed: Callable[[], None],
-    ) -> None:
-        self._model = model
-        self._interval = settings.interval
-        self._asked = settings.assessments_of(PerformanceSettings)
-        self._executor = executor
-        self._rng = rng
-        self._rest_seconds = rest_seconds
-        self._failed = failed
+    def __post_init__(self) -> None:
+        self._asked = self.settings.assessments_of(PerformanceSettings)
         self._reading: Future[Sequence[PoolRecord]] | None = None
         self._learning: dict[str, Future[PerformanceSnapshot]] = {}
         self._known: dict[str, PerformanceSnapshot] = {}
@@ -77,10 +66,8 @@ class PerformanceWatch:
     ) -> None:
         """Take finished results, and start learning again where that is due.
 
-        Args:
-            pool: reads unlabelled items; called beside the rounds, as payloads come along and take time.
-            facts: makes of them and of what the round knows what is learned from; called in a round.
-            now: seconds since the epoch.
+        `pool` reads unlabelled items, which takes time as payloads come along, so it is called beside the
+        rounds. `facts` makes of them and of what the round knows what is learned from, within a round.
 
         Raises:
             Unavailable: the pool cannot be read.
@@ -93,8 +80,8 @@ class PerformanceWatch:
         if self._reading is None:
             if now < self._due_at:
                 return
-            self._due_at = now + self._rest_seconds
-            self._reading = self._executor.submit(pool)
+            self._due_at = now + self.rest_seconds
+            self._reading = self.executor.submit(pool)
         if self._reading.done():
             reading, self._reading = self._reading, None
             self._learn(reading, facts, now)
@@ -111,14 +98,19 @@ class PerformanceWatch:
             raise
         except Exception:
             # The rest of the round does not depend on this.
-            self._failed()
-            log.exception("what performance is learned from cannot be read", extra={"model": self._model})
+            self.failed()
+            log.exception("what performance is learned from cannot be read", extra={"model": self.model})
             return
         if known is None:
             return
         for name, settings in self._asked.items():
-            self._learning[name] = self._executor.submit(
-                assess_performance, known, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
+            self._learning[name] = self.executor.submit(
+                assess_performance,
+                known,
+                settings,
+                self.rng.spawn(1)[0],
+                interval=self.settings.interval,
+                now=now,
             )
         self._take(now)
 
@@ -127,14 +119,14 @@ class PerformanceWatch:
             if not learning.done():
                 continue
             del self._learning[name]
-            self._due_at = now + self._rest_seconds
+            self._due_at = now + self.rest_seconds
             error = learning.exception()
             if error is None:
                 self._known[name] = learning.result()
             else:
-                self._failed()
+                self.failed()
                 log.error(
                     "performance could not be learned; what was known before is shown",
-                    extra={"model": self._model, "assessment": name},
+                    extra={"model": self.model, "assessment": name},
                     exc_info=error,
                 )

@@ -30,6 +30,7 @@ from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED,
 from service.statistics.binary.score_mixture import MixtureFit
 from service.statistics.binary.semi_supervised import learn_scores
 from service.statistics.estimate import Band, Estimate
+from service.statistics.ratios import ratio
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
 from service.store.records import PoolRecord
 
@@ -42,64 +43,39 @@ MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
 
 @dataclass(frozen=True)
 class PerformanceFacts:
-    """What the performance is learned from, as columns [n].
+    """What the performance is learned from, as columns [n]."""
 
-    Attributes:
-        scores: of the positive class.
-        weights: how much of the traffic each represents.
-        labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
-        label_weights: as how many labels each counts.
-    """
-
-    scores: Floats
-    weights: Floats
-    labels: Ints
-    label_weights: Floats
+    scores: Floats  # of the positive class
+    weights: Floats  # how much of the traffic each represents
+    labels: Ints  # `POSITIVE`, `NEGATIVE` or `UNLABELLED`
+    label_weights: Floats  # as how many labels each counts
 
 
 @dataclass(frozen=True)
 class PerformanceSnapshot:
-    """Estimates of the performance; arrays are as in `service.statistics.binary.performance`.
+    """Estimates of the performance; arrays are as in `service.statistics.binary.performance`."""
 
-    Attributes:
-        taken_at: when the facts were read, seconds since the epoch.
-        positive_class: by name.
-        threshold: from which on the model calls positive.
-        labels: that were known.
-        effective_labels: as how many they count after weighting and forgetting.
-        scores: of unlabelled items.
-        measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
-            of the positive class, by name.
-        targets: that are configured, by measure.
-        missed: probability that a target is missed at the model's threshold, by measure; nothing of the
-            precision where nothing is called positive.
-        curve: precision at `RECALLS` [R].
-        roc: recall at `FALSE_POSITIVE_RATES` [R].
-        thresholds: how well every threshold does.
-        at_thresholds: precision, recall and others at every threshold [T], by name.
-        maps: from scores to probabilities, by form.
-        model: name of the way to see the scores that has most of the weight, or `average`.
-        weights: of these ways, by name.
-        mixture: parameters and fit of the mixture of two classes.
-    """
-
-    taken_at: float
+    taken_at: float  # when the facts were read, seconds since the epoch
     positive_class: str
-    threshold: float
-    labels: int
-    effective_labels: float
-    scores: int
+    threshold: float  # from which on the model calls positive
+    labels: int  # of all scores
+    effective_labels: float  # as how many they count after weighting and forgetting
+    scores: int  # of unlabelled items
+    # precision, recall, f1 and false positive rate at the model's threshold, and the prevalence of the
+    # positive class, by name
     measures: Mapping[str, Estimate]
-    targets: Mapping[str, float]
+    targets: Mapping[str, float]  # that are configured, by measure
+    # probability that a target is missed at the model's threshold, by measure; nothing of the precision
+    # where nothing is called positive
     missed: Mapping[str, float]
-    curve: Band
-    roc: Band
-    thresholds: ThresholdChoice
-    at_thresholds: Mapping[str, Estimate]
-    maps: Mapping[Form, RecalibrationMap]
-    model: str
-    weights: Mapping[str, float]
-    mixture: MixtureFit
+    curve: Band  # precision at `RECALLS` [R]
+    roc: Band  # recall at `FALSE_POSITIVE_RATES` [R]
+    thresholds: ThresholdChoice  # how well every threshold does
+    at_thresholds: Mapping[str, Estimate]  # precision, recall and others at every threshold [T], by name
+    maps: Mapping[Form, RecalibrationMap]  # from scores to probabilities, by form
+    model: str  # name of the way to see the scores that has most of the weight, or `average`
+    weights: Mapping[str, float]  # of these ways, by name
+    mixture: MixtureFit  # parameters and fit of the mixture of two classes
 
     @property
     def misfit(self) -> bool:
@@ -204,7 +180,7 @@ def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> 
     """
     total = sums(strata, balanced * freshness, count)
     squares = sums(strata, balanced**2 * freshness, count)
-    return balanced * freshness * np.divide(total, squares, out=np.zeros(count), where=squares > 0)[strata]
+    return balanced * freshness * ratio(total, squares, 0.0)[strata]
 
 
 _NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))

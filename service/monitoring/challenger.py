@@ -22,42 +22,27 @@ from service.statistics.balance_heuristic import effective_counts, sums
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.groups import Labels
+from service.statistics.ratios import ratio
 
 
 @dataclass(frozen=True)
 class ChallengeSnapshot:
-    """Comparison of a challenger with the model; arrays are [G], all traffic first, then its groups.
-
-    Attributes:
-        challenger: its name.
-        margin: difference of accuracies that does not matter.
-        grouping: the one whose groups are compared.
-        groups: names; the first one is `all`.
-        shares: of the traffic for which the challenger's predictions are known.
-        disagreement: share of each group's traffic on which the two disagree.
-        labels: effective number of labels of disagreements.
-        difference: challenger less champion in accuracy: mean and interval.
-        better: P(the challenger is better by more than the margin).
-        worse: P(it is worse by more than the margin).
-        evidence_better: e-value for the first, from labels that were asked for a challenge.
-        evidence_worse: e-value for the second, likewise.
-        known: share of all traffic for which predictions carry what the challenger says.
-        aimed: probability that a label is asked of a disagreement, by group of the grouping `CHALLENGE`.
-    """
+    """Comparison of a challenger with the model; arrays are [G], all traffic first, then its groups."""
 
     challenger: str
-    margin: float
-    grouping: str
-    groups: list[str]
-    shares: Floats
-    disagreement: Floats
-    labels: Floats
-    difference: Estimate
-    better: Floats
-    worse: Floats
-    evidence_better: Floats
-    evidence_worse: Floats
-    known: float
+    margin: float  # difference of accuracies that does not matter
+    grouping: str  # the one whose groups are compared
+    groups: list[str]  # names; the first one is `all`
+    shares: Floats  # of the traffic for which the challenger's predictions are known
+    disagreement: Floats  # share of each group's traffic on which the two disagree
+    labels: Floats  # effective number of labels of disagreements
+    difference: Estimate  # challenger less champion in accuracy: mean and interval
+    better: Floats  # P(the challenger is better by more than the margin)
+    worse: Floats  # P(it is worse by more than the margin)
+    evidence_better: Floats  # e-value for the first, from labels that were asked for a challenge
+    evidence_worse: Floats  # e-value for the second, likewise
+    known: float  # share of all traffic for which predictions carry what the challenger says
+    # probability that a label is asked of a disagreement, by group of the grouping `CHALLENGE`
     aimed: dict[str, float]
 
 
@@ -94,9 +79,8 @@ def challenge_snapshot(
     every = np.zeros(len(index.cells), np.intp)
     parts = [every] if alone else [every, groups.numbers + 1]
     names = [ALL] if alone else [ALL, *groups.names]
-    disagreement = np.divide(differ, sizes, out=np.zeros(len(names)), where=sizes > 0)
-    disagreement = np.clip(disagreement, 0.0, 1.0)
-    differs = _of_group(index, DISAGREE)
+    disagreement = np.clip(ratio(differ, sizes, 0.0), 0.0, 1.0)
+    differs = index[CHALLENGE].cells_of(DISAGREE)
     beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differs, len(names)))
     asked = _as_asked(parts, ledger, differs, len(names), now=now, since=since)
     fair = ChallengeBeliefs(disagreement, asked)
@@ -124,14 +108,6 @@ def _aimed(settings: ChallengeSettings, disagreement: float) -> dict[str, float]
     """Of which group the next label is asked, by probability: those without traffic are never named."""
     share = 0.0 if disagreement == 0 else 1.0 if disagreement == 1 else settings.disagreement_share
     return {DISAGREE: share, AGREE: 1 - share}
-
-
-def _of_group(index: GroupIndex, name: str) -> Flags:
-    """Which label cells are in this group of those that the challenger makes, if it has traffic [cells]."""
-    groups = index[CHALLENGE]
-    return np.equal(
-        groups.numbers, groups.names.index(name) if name in groups.names else len(groups.names) + 1
-    )
 
 
 def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) -> Floats:
@@ -181,11 +157,8 @@ def _as_asked(
     items that one of the two gets wrong.
     """
     outcomes = ledger.sums(at=now, decay=0.0, since=since)
-    sources = ledger.is_drawn_for(CHALLENGE)
-    if not len(outcomes.cells):
-        none = np.zeros(count)
-        return PairedLabels(none, none, none)
-    chosen = outcomes.part(sources[outcomes.sources] & differ[outcomes.cells])
+    asked = ledger.is_drawn_for(CHALLENGE)[outcomes.sources]
+    chosen = outcomes.part(asked & differ[outcomes.cells])
     counts = chosen.counts.astype(np.float64)
     challenger, champion, total = (
         _summed(parts, chosen.cells, values, count)

@@ -26,93 +26,58 @@ _LOOKS = 8
 
 @dataclass(frozen=True)
 class OrderedOutcomes:
-    """Outcomes in the order of their arrival [rows], and the sums in which they count [s].
+    """Outcomes in the order of their arrival [rows], and the sums in which they count [s]."""
 
-    Attributes:
-        sums: that each counts in; -1 of one that counts in none [rows].
-        predicted_at: seconds since the epoch [rows].
-        cells: label cell of every sum [s].
-        sources: codes of who asked [s].
-        correct: whether the predictions are right [s].
-        tallies: how many outcomes count in each, and which [s].
-    """
-
-    sums: Codes
-    predicted_at: Floats
-    cells: Indices
-    sources: Indices
-    correct: Flags
-    tallies: SumTallies
+    sums: Codes  # that each counts in; -1 of one that counts in none [rows]
+    predicted_at: Floats  # seconds since the epoch [rows]
+    cells: Indices  # label cell of every sum [s]
+    sources: Indices  # codes of who asked [s]
+    correct: Flags  # whether the predictions are right [s]
+    tallies: SumTallies  # how many outcomes count in each, and which [s]
 
 
 @dataclass(frozen=True)
 class AskedGrouping:
-    """A grouping that labels were asked for.
-
-    Attributes:
-        name: of the grouping.
-        groups: names of its groups [G].
-        cells: group of every label cell; the number of groups of a cell without one [cells].
-        sources: codes of who asked for it.
-        silent: codes of those whose labels have no information about its groups.
-    """
+    """A grouping that labels were asked for."""
 
     name: str
-    groups: Sequence[str]
-    cells: Indices
-    sources: Sequence[int]
-    silent: Sequence[int] = ()
+    groups: Sequence[str]  # [G]
+    cells: Indices  # group of every label cell; the number of groups of a cell without one [cells]
+    sources: Flags  # who asked for it [sources]
+    silent: Flags | None = None  # whose labels have no information about its groups, if any [sources]
 
 
 @dataclass(frozen=True)
 class Relearned:
-    """A group whose accuracy has changed.
+    """A group whose accuracy has changed."""
 
-    Attributes:
-        since: when the first prediction was made that is likeliest to be from after it, seconds since the
-            epoch.
-        before: labels from before it, of those that the grouping asked for.
-        kept: what one of these still counts, at the most.
-    """
-
+    # when the first prediction was made that is likeliest to be from after it, seconds since the epoch
     since: float
-    before: int
-    kept: float
+    before: int  # labels from before it, of those that the grouping asked for
+    kept: float  # what one of these still counts, at the most
 
 
 @dataclass(frozen=True)
 class ChangeDiscounts:
-    """What changes leave.
+    """What changes leave."""
 
-    Attributes:
-        factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
-        relearned: groups that changed, by grouping and name.
-        regions: of every label cell, a number that cells share which are in the same groups whose labels are
-            discounted [cells]; None if all of all is kept.
-        regions_of_any_vote: the same, by groupings of which no labels are silent.
-        changed: probability that every group has changed, by grouping [G].
-    """
-
-    factors: Floats | None
-    relearned: Mapping[str, Mapping[str, Relearned]]
+    factors: Floats | None  # what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all
+    relearned: Mapping[str, Mapping[str, Relearned]]  # groups that changed, by grouping and name
+    # of every label cell, a number that cells share which are in the same groups whose labels are
+    # discounted [cells]; None if all of all is kept
     regions: Indices | None = None
-    regions_of_any_vote: Indices | None = None
+    regions_of_any_vote: Indices | None = None  # the same, by groupings of which no labels are silent
+    # probability that every group has changed, by grouping [G]
     changed: Mapping[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Course:
-    """What became of one group's labels, in the order of their predictions.
+    """What became of one group's labels, in the order of their predictions."""
 
-    Attributes:
-        factors: what is kept of each [m].
-        change: the change, if one is detected.
-        probability: of a change.
-    """
-
-    factors: Floats
-    change: Relearned | None
-    probability: float
+    factors: Floats  # what is kept of each [m]
+    change: Relearned | None  # if one is detected
+    probability: float  # of a change
 
 
 class ChangeMemory:
@@ -199,10 +164,10 @@ def discount_changes(
     of_any_vote: Indices | None = None
     changed: dict[str, Floats] = {}
     for grouping in groupings:
-        asked, groups = np.isin(outcomes.sources, grouping.sources), grouping.cells[outcomes.cells]
-        asked &= groups < len(grouping.groups)
-        if grouping.silent:
-            silent = np.isin(outcomes.sources, grouping.silent)
+        groups = grouping.cells[outcomes.cells]
+        asked = grouping.sources[outcomes.sources] & (groups < len(grouping.groups))
+        if grouping.silent is not None:
+            silent = grouping.silent[outcomes.sources]
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
         courses = memory.courses(outcomes, asked, groups, run_length=run_length)
         if not courses:
@@ -214,7 +179,7 @@ def discount_changes(
         discounted = np.zeros(len(grouping.groups) + 1, np.intp)
         discounted[list(courses)] = np.arange(1, len(courses) + 1)
         regions = _joined(regions, discounted[grouping.cells])
-        if not grouping.silent:
+        if grouping.silent is None:
             of_any_vote = _joined(of_any_vote, discounted[grouping.cells])
         changes = {group: course.change for group, course in courses.items() if course.change is not None}
         if changes:

@@ -14,14 +14,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.traffic_counts import TrafficCounts
 from service.store.references import ReferenceWindow
 from service.store.traffic_checkpoints import MarkName, Marks, Purpose
 
-MARKS_PER_WINDOW = 8
-"""So the window is up to an eighth longer than configured."""
+MARKS_PER_WINDOW = 8  # so the window is up to an eighth longer than configured
 
 
 GROWTH = 1.5
@@ -30,22 +29,16 @@ GROWTH = 1.5
 
 @dataclass(frozen=True)
 class Stretch:
-    """Traffic of a stretch of time.
+    """Traffic of a stretch of time."""
 
-    Attributes:
-        counts: predictions by table; a table that began within the stretch has those since it began.
-        since: seconds since the epoch; minus infinity from the beginning.
-        until: the same; exclusive.
-        timed_since: from when on it is known how many predictions came by what time; later than `since` where
-            counting began before the first mark.
-        timed_counts: those that came since then, of the tables that were there by then.
-    """
-
+    # predictions by table; a table that began within the stretch has those since it began
     counts: TrafficCounts
-    since: float
-    until: float
+    since: float  # seconds since the epoch; minus infinity from the beginning
+    until: float  # the same; exclusive
+    # from when on it is known how many predictions came by what time; later than `since` where counting
+    # began before the first mark
     timed_since: float
-    timed_counts: TrafficCounts
+    timed_counts: TrafficCounts  # those that came since then, of the tables that were there by then
 
     @property
     def predictions(self) -> int:
@@ -60,31 +53,21 @@ class Stretch:
 
 @dataclass(frozen=True)
 class ComparedTraffic:
-    """A reference, and what is compared with it.
+    """A reference, and what is compared with it."""
 
-    Attributes:
-        reference: whose end is before recent traffic begins; of the tables that there were by its end.
-        recent: the recent traffic.
-    """
-
-    reference: Stretch
+    reference: Stretch  # whose end is before recent traffic begins; of the tables that there were by its end
     recent: Stretch
 
 
 @dataclass(frozen=True)
 class DueMarks:
-    """What is to change in the marks.
+    """What is to change in the marks."""
 
-    Attributes:
-        coming: marks to be made.
-        going: names of marks that are of no use any more.
-    """
-
-    coming: Mapping[MarkName, TrafficCounts]
-    going: tuple[MarkName, ...]
+    added: Mapping[MarkName, TrafficCounts]
+    removed: tuple[MarkName, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.coming or self.going)
+        return bool(self.added or self.removed)
 
 
 def due_marks(
@@ -105,22 +88,22 @@ def due_marks(
     if not counts.predictions:
         return DueMarks({}, ())
     window = _known(window, marks, now)
-    coming: dict[MarkName, TrafficCounts] = {}
+    added: dict[MarkName, TrafficCounts] = {}
     # Those of the future were made by a clock that was ahead.
     recent = sorted(name for name in marks if name.purpose == "recent" and name.at <= now)
     if not _named(marks, "beginning"):
-        coming[MarkName("beginning", now)] = counts
+        added[MarkName("beginning", now)] = counts
     if not _named(marks, "first") and _enough(marks, counts, settings, now):
-        coming[MarkName("first", now)] = counts
+        added[MarkName("first", now)] = counts
     if not recent or recent[-1].at <= now - settings.window_seconds / MARKS_PER_WINDOW:
-        coming[MarkName("recent", now)] = counts
+        added[MarkName("recent", now)] = counts
     if window is not None:
         at_hand = {name.at: marks[name] for name in recent} | {now: counts}
-        coming |= _of_window(window, marks, at_hand, now)
+        added |= _of_window(window, marks, at_hand, now)
     old = [name for name in recent if name.at <= now - settings.window_seconds]
-    going = superfluous((name.at for name in old), now=now)
-    kept = {*(name for name in recent if name.at not in going), *_of_reference(marks, window)}
-    return DueMarks(coming, tuple(name for name in marks if name not in kept))
+    too_near = superfluous((name.at for name in old), now=now)
+    kept = {*(name for name in recent if name.at not in too_near), *_of_reference(marks, window)}
+    return DueMarks(added, tuple(name for name in marks if name not in kept))
 
 
 def _enough(marks: Marks, counts: TrafficCounts, settings: DriftSettings, now: float) -> bool:
@@ -191,7 +174,7 @@ def compared_traffic(
     old = [n for n in later if n.at <= wanted]
     base = max(old) if old else min([end, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
     lately = counts.since(marks[base])
-    ended = marks[end].alike(counts)
+    ended = marks[end].shared_with(counts)
     timed = begin or (beginning if beginning is not None and beginning.at <= end.at else end)
     return ComparedTraffic(
         reference=Stretch(
@@ -199,14 +182,14 @@ def compared_traffic(
             -math.inf if begin is None else begin.at,
             end.at,
             timed_since=timed.at,
-            timed_counts=ended.since(marks[timed]).alike(marks[timed].going_on(ended)),
+            timed_counts=ended.since(marks[timed]).shared_with(marks[timed].continuing_until(ended)),
         ),
         recent=Stretch(
             lately,
             min(base.at, now),
             now,
             timed_since=base.at,
-            timed_counts=lately.alike(marks[base].going_on(counts)),
+            timed_counts=lately.shared_with(marks[base].continuing_until(counts)),
         ),
     )
 
@@ -232,15 +215,10 @@ def _after(name: MarkName, end: MarkName, marks: Marks, now: float) -> bool:
 
 @dataclass(frozen=True)
 class TrafficHistory:
-    """Traffic by epochs, newest first.
+    """Traffic by epochs, newest first."""
 
-    Attributes:
-        begins: when every epoch began, seconds since the epoch; minus infinity of the last [E].
-        parts: what came in every epoch, in the tables that tell score bins apart.
-    """
-
-    begins: Floats
-    parts: tuple[TrafficCounts, ...]
+    begins: Floats  # when every epoch began, seconds since the epoch; minus infinity of the last [E]
+    parts: tuple[TrafficCounts, ...]  # what came in every epoch, in the tables that tell score bins apart
 
     def epoch(self, times: Floats) -> Indices:
         """Epoch of every time [n]."""
@@ -281,11 +259,11 @@ def traffic_history(
 def superfluous(times: Iterable[float], *, now: float) -> list[float]:
     """Times of marks of traffic that is not recent which newer and older ones are near enough to."""
     ages = sorted(now - time for time in times)
-    going: list[float] = []
+    found: list[float] = []
     kept = ages[0] if ages else 0.0
     for age, older in pairwise(ages[1:]):
         if older <= GROWTH * kept:
-            going.append(now - age)
+            found.append(now - age)
         else:
             kept = age
-    return going
+    return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace
 from service.domain.groupings import bin_names
@@ -32,29 +32,18 @@ from service.store.traffic_checkpoints import Marks
 
 @dataclass(frozen=True)
 class GroupingDrift:
-    """How far the groups of one grouping are from their reference; arrays are [G], unless it is said.
+    """How far the groups of one grouping are from their reference; arrays are [G], unless it is said."""
 
-    Attributes:
-        reference: predictions by score bin [G, B].
-        recent: the same of recent traffic [G, B].
-        mixes: what is compared, by name: `score`, `predicted_class`, `attribute:<name>`, `votes`.
-        score_difference: of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov).
-        volume_ratio: recent predictions a second, over those in the reference.
-        suspicion: distance of the group from its reference beyond noise, by the mix that is farthest.
-        drifted: whether that is more than `drift.max_distance`.
-        expected_accuracy: what recent scores promise, by what the model's labels say of its score bins.
-        below_expected: probability that the accuracy is less than that.
-    """
-
-    reference: Ints
-    recent: Ints
+    reference: Ints  # predictions by score bin [G, B]
+    recent: Ints  # the same of recent traffic [G, B]
+    # what is compared, by name: `score`, `predicted_class`, `attribute:<name>`, `votes`
     mixes: Mapping[str, MixDrift]
-    score_difference: Floats
-    volume_ratio: Floats
-    suspicion: Floats
-    drifted: Flags
-    expected_accuracy: Floats
-    below_expected: Floats
+    score_difference: Floats  # of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov)
+    volume_ratio: Floats  # recent predictions a second, over those in the reference
+    suspicion: Floats  # distance of the group from its reference beyond noise, by the mix that is farthest
+    drifted: Flags  # whether that is more than `drift.max_distance`
+    expected_accuracy: Floats  # from recent scores and the accuracies of score bins
+    below_expected: Floats  # probability that the accuracy is less than that
 
     def mix_of(self, group: int) -> str:
         """The mix by which a group is farthest from its reference."""
@@ -63,22 +52,14 @@ class GroupingDrift:
 
 @dataclass(frozen=True)
 class ModelDrift:
-    """How far one model's recent traffic is from its reference.
+    """How far one model's recent traffic is from its reference."""
 
-    Attributes:
-        reference_predictions: in the reference.
-        reference_since: seconds since the epoch; minus infinity from the beginning.
-        reference_until: the same.
-        recent_predictions: since the time below.
-        recent_since: seconds since the epoch.
-        groupings: those that have traffic, and are in the reference; not those that were added since.
-    """
-
-    reference_predictions: int
-    reference_since: float
-    reference_until: float
-    recent_predictions: int
-    recent_since: float
+    reference_predictions: int  # in the reference
+    reference_since: float  # seconds since the epoch; minus infinity from the beginning
+    reference_until: float  # the same
+    recent_predictions: int  # since the time below
+    recent_since: float  # seconds since the epoch
+    # those that have traffic, and are in the reference; not those that were added since
     groupings: Mapping[str, GroupingDrift]
 
 
@@ -107,11 +88,16 @@ def model_drift(
     found: dict[str, GroupingDrift] = {}
     for name, estimates in groupings.items():
         grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
-        if grouped.scores(compared.reference.counts) is not None:
+        reference_scores, recent_scores = (
+            grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent)
+        )
+        if reference_scores is not None and recent_scores is not None:
             found[name] = _grouping_drift(
                 grouped,
                 estimates,
                 compared,
+                reference_scores,
+                recent_scores,
                 comparisons=comparisons,
                 accuracies=accuracies,
                 max_distance=settings.max_distance,
@@ -130,18 +116,18 @@ def _grouping_drift(
     grouped: GroupedTraffic,
     estimates: GroupingSnapshot,
     compared: ComparedTraffic,
+    reference: Ints,
+    recent: Ints,
     *,
     comparisons: int,
     accuracies: Floats,
     max_distance: float,
 ) -> GroupingDrift:
-    size, reference_traffic, recent_traffic = len(grouped.names), compared.reference, compared.recent
     mixes = {
         mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
-        for mix in grouped.mixes(reference_traffic.counts, recent_traffic.counts)
+        for mix in grouped.mixes(compared.reference.counts, compared.recent.counts)
     }
-    reference, recent = _scores(grouped, reference_traffic.counts), _scores(grouped, recent_traffic.counts)
-    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(size)
+    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
     expected = expected_accuracy(recent, accuracies)
     # By the Beta of the same moments: the exact mixture would take as long as all the rest.
     accuracy = estimates.beliefs.accuracy
@@ -151,18 +137,12 @@ def _grouping_drift(
         recent=recent,
         mixes=mixes,
         score_difference=kolmogorov_smirnov(reference, recent),
-        volume_ratio=_volume_ratio(grouped, reference_traffic, recent_traffic),
+        volume_ratio=_volume_ratio(grouped, compared.reference, compared.recent),
         suspicion=suspected,
         drifted=suspected > max_distance,
         expected_accuracy=expected,
         below_expected=np.asarray(below, np.float64),
     )
-
-
-def _scores(grouped: GroupedTraffic, counts: TrafficCounts) -> Ints:
-    """Predictions by score bin [G, B], none where no table has them."""
-    found = grouped.scores(counts)
-    return np.zeros((len(grouped.names), grouped.space.bin_count), np.int64) if found is None else found
 
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
@@ -186,5 +166,5 @@ def _bin_accuracies(space: CellSpace, groupings: Mapping[str, GroupingSnapshot])
     bins = groupings.get(SCORE_BIN)
     if bins is not None:
         places = {name: place for place, name in enumerate(bin_names(space.score_edges))}
-        accuracies[[places[name] for name in bins.groups]] = bins.accuracy_mean
+        accuracies[[places[name] for name in bins.groups]] = bins.accuracy.mean
     return accuracies

@@ -18,11 +18,8 @@ from service.domain.traffic_counts import TableCounts, TrafficCounts, rows_of
 from service.domain.traffic_tables import Columns
 from service.statistics.drift import mix_counts
 
-SCORES = "score"
-"""The mix of score bins."""
-
-CLASSES = "predicted_class"
-"""The mix of predicted classes."""
+SCORES = "score"  # the mix of score bins
+CLASSES = "predicted_class"  # the mix of predicted classes
 
 MOST_ENTRIES = 2_000_000
 """A mix of so many groups times kinds at most is compared: 16 MB, and some milliseconds."""
@@ -30,49 +27,28 @@ MOST_ENTRIES = 2_000_000
 
 @dataclass(frozen=True)
 class ComparedMix:
-    """Traffic by group and kind.
+    """Traffic by group and kind."""
 
-    Attributes:
-        name: `score`, `predicted_class`, `attribute:<name>` or `votes`.
-        reference: predictions [G, kinds].
-        recent: the same of recent traffic [G, kinds].
-    """
-
-    name: str
-    reference: Ints
-    recent: Ints
+    name: str  # `score`, `predicted_class`, `attribute:<name>` or `votes`
+    reference: Ints  # predictions [G, kinds]
+    recent: Ints  # the same of recent traffic [G, kinds]
 
 
 @dataclass(frozen=True)
 class GroupedTraffic:
-    """Traffic of the groups of one grouping.
-
-    Args:
-        space: cells of the model.
-        grouping: one of its groupings.
-        names: its groups that have traffic [G].
-    """
+    """Traffic of the groups of one grouping."""
 
     space: CellSpace
     grouping: Grouping
-    names: Sequence[str]
+    names: Sequence[str]  # of its groups that have traffic [G]
 
     def scores(self, counts: TrafficCounts) -> Ints | None:
         """Predictions by score bin [G, B]; None where no table has them."""
-        space = self.space
-        if (places := self._class_groups()) is not None:
-            kinds = np.broadcast_to(np.arange(space.bin_count), places.shape)
-            shape = (len(self.names), space.bin_count)
-            return mix_counts(places.ravel(), kinds.ravel(), counts.whole.counts[0], shape)
-        return self._of_values(counts, "bins", np.arange(space.bin_count), space.bin_count)
+        return self._by_kind(counts, "bins", np.arange(self.space.bin_count))
 
     def classes(self, counts: TrafficCounts) -> Ints | None:
         """Predictions by predicted class [G, K]; None where no table has them."""
-        size = len(self.space.classes)
-        if (places := self._class_groups()) is not None:
-            kinds = np.broadcast_to(np.arange(size)[:, None], places.shape)
-            return mix_counts(places.ravel(), kinds.ravel(), counts.whole.counts[0], (len(self.names), size))
-        return self._of_values(counts, "classes", np.arange(size), size)
+        return self._by_kind(counts, "classes", np.arange(len(self.space.classes))[:, None])
 
     def is_partial(self, counts: TrafficCounts) -> Flags:
         """Whether groups may miss much of their traffic [G]."""
@@ -111,18 +87,21 @@ class GroupedTraffic:
         places = np.maximum(rows_of(tuple(found[0]), tuple(self.names)), 0)
         return np.asarray(places[found[1]], np.intp)
 
-    def _of_values(self, counts: TrafficCounts, columns: Columns, kinds: Indices, size: int) -> Ints | None:
-        """Predictions of values of an attribute, by kind [G, size].
+    def _by_kind(self, counts: TrafficCounts, columns: Columns, kinds: Indices) -> Ints | None:
+        """Predictions by kind [G, kinds].
 
-        From a table with these columns, each of a kind, or from one of classes and score bins.
+        `columns` are one of each kind; `kinds` broadcasts to that of every class and score bin [K, B]. Values
+        of an attribute are counted by these columns, or by class and score bin.
         """
-        table = counts.tables.get((self.grouping.attribute, columns))
+        shape = (len(self.names), kinds.size)
+        of_class_bins = np.broadcast_to(kinds, (len(self.space.classes), self.space.bin_count)).ravel()
+        if (places := self._class_groups()) is not None:
+            return mix_counts(places.ravel(), of_class_bins, counts.whole.counts[0], shape)
+        table, kinds = counts.tables.get((self.grouping.attribute, columns)), kinds.ravel()
         if table is None:
-            table = counts.tables.get((self.grouping.attribute, "class_bins"))
-            if table is None:
-                return None
-            bins = self.space.bin_count
-            kinds = np.tile(kinds, len(self.space.classes)) if columns == "bins" else np.repeat(kinds, bins)
+            table, kinds = counts.tables.get((self.grouping.attribute, "class_bins")), of_class_bins
+        if table is None:
+            return None
         groups = rows_of(table.names, tuple(self.names))
         if OTHER in self.names:
             # The value has lost its row since then, and its traffic is in that of `OTHER` now.
@@ -132,7 +111,7 @@ class GroupedTraffic:
             np.repeat(groups[rows], table.width),
             np.tile(kinds, len(rows)),
             table.counts[rows].ravel(),
-            (len(self.names), size),
+            shape,
         )
 
     def _attribute_mix(

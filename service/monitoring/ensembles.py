@@ -1,6 +1,6 @@
 """Precision of an ensemble and its members, and the labels that they still need (pure).
 
-Items are told apart by their vote patterns, so that one label serves every member that calls the item
+Items are distinguished by their vote patterns, so that one label serves every member that calls the item
 positive (`service/statistics/vote_patterns.py`).
 """
 
@@ -18,44 +18,30 @@ from service.domain.cells import VOTES
 from service.monitoring.group_index import GroupIndex, Groups
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.groups import Labels
+from service.statistics.ratios import ratio
 from service.statistics.vote_patterns import Allocation, MemberBeliefs, VotePatterns, allocate, member_beliefs
 
-ITSELF = "ensemble"
-"""Name of the ensemble's own decision among its members."""
+ITSELF = "ensemble"  # name of the ensemble's own decision among its members
 
 
 @dataclass(frozen=True)
 class EnsembleSnapshot:
-    """Estimates of an ensemble and its members; arrays are [members], the ensemble itself first.
-
-    Attributes:
-        members: names.
-        positive_class: which items they call positive.
-        shares: of the traffic that each calls positive.
-        beliefs: about the precision of each, and as how many labels that counts.
-        labels: known ones among the items that each calls positive.
-        missed: probability that each misses the target of precision, NaN of one without a label; None where
-            there is no target.
-        target: of precision.
-        plan: labels still to be asked for, by vote pattern.
-        groups: the vote patterns, by the names of their groups [P].
-        wanted: labels that each member is to have.
-        asked: labels that serve the ensemble and its members, in all.
-        alone: labels that as many for each member would have cost, had none been shared.
-    """
+    """Estimates of an ensemble and its members; arrays are [members], the ensemble itself first."""
 
     members: tuple[str, ...]
-    positive_class: str
-    shares: Floats
-    beliefs: MemberBeliefs
-    labels: Floats
+    positive_class: str  # which items they call positive
+    shares: Floats  # of the traffic that each calls positive
+    beliefs: MemberBeliefs  # about the precision of each, and as how many labels that counts
+    labels: Floats  # known ones among the items that each calls positive
+    # probability that each misses the target of precision, NaN of one without a label; None where there is
+    # no target
     missed: Floats | None
-    target: float | None
-    plan: Indices
-    groups: list[str]
-    wanted: int
-    asked: float
-    alone: float
+    target: float | None  # of precision
+    plan: Indices  # labels still to be asked for, by vote pattern
+    groups: list[str]  # the vote patterns, by the names of their groups [P]
+    wanted: int  # labels that each member is to have
+    asked: float  # labels that serve the ensemble and its members, in all
+    alone: float  # labels that as many for each member would have cost, had none been shared
 
     @property
     def saving(self) -> float:
@@ -117,7 +103,7 @@ def ensemble_snapshot(
 
 def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
     """Effective labels of every group, and those that say positive [G]."""
-    labels = labels.part(groups.has_group[labels.cells], labels.weights)
+    labels = groups.labels_of(labels)
     return effective_counts(
         groups=groups.cells[labels.cells],
         group_count=len(groups.names),
@@ -138,7 +124,7 @@ def _alone(allocation: Allocation, known: Floats) -> float:
     patterns = allocation.patterns
     needed = np.where(patterns.called(), allocation.needed, 0.0)
     have = np.minimum(known, allocation.needed)
-    enough = np.divide(have, allocation.needed, out=np.zeros(len(have)), where=allocation.needed > 0)
+    enough = ratio(have, allocation.needed, 0.0)
     shares = patterns.within()
     # Each member's sample goes as far as the labels of its patterns do, and no further than is wanted.
     reached: Floats = (shares * enough).sum(axis=1) * allocation.wanted

@@ -9,60 +9,32 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Indices
-from service.domain.cells import CellSpace
-from service.domain.grouping_fingerprints import definitions, grouping_key
-from service.domain.request_order import NO_PLACE, Places
+from service.domain.cells import CellSpace, definitions, grouping_key
+from service.domain.request_order import Places
+from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
-
-GroupKey = tuple[str, str]
-"""What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""
-
-
-@dataclass(frozen=True)
-class Base:
-    """Evidence about the groups of one grouping by a checkpoint.
-
-    Attributes:
-        evidence: what is needed to continue [G].
-        changes: those that were confirmed, by group.
-        place: labels up to there are known.
-    """
-
-    evidence: GroupEvidence
-    changes: Mapping[int, DatedChange]
-    place: int
-
-    @classmethod
-    def none(cls, group_count: int) -> Base:
-        """Without a checkpoint."""
-        return cls(GroupEvidence.none(group_count), {}, 0)
 
 
 class Checkpoint:
     """A checkpoint, read with the groupings as they are configured now.
 
     Without one, or with one of another reference window, no evidence is known.
-
-    Attributes:
-        keys: `grouping_key` of every grouping, by name.
-        arrivals: groups in the order of their arrival.
-        place: labels of requests up to there are known.
-        states: evidence about groupings, by name, as it is kept.
-        other_states: evidence about groupings that are configured no more.
     """
 
     def __init__(
         self, stored: EvidenceCheckpoint | None, space: CellSpace, reference: ReferenceWindow | None
     ) -> None:
-        is_current = stored is not None and stored.window == reference
+        is_current = stored is not None and stored.reference == reference
         self.keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
+        # groups in the order of their arrival
         self.arrivals: list[GroupKey] = [] if stored is None else stored.arrivals
+        # labels of requests up to there are known
         self.place = stored.place if stored is not None and is_current else 0
-        self.states: dict[str, GroupingState] = {}
-        self.other_states: list[GroupingState] = []
+        self.states: dict[str, GroupingState] = {}  # by the name of the grouping
+        self.other_states: list[GroupingState] = []  # of groupings that are configured no more
         names = {key: name for name, key in reversed(self.keys.items())}
         for state in stored.groupings if stored is not None and is_current else []:
             # Under another name it is the same grouping; under the same name, with another key, it is not.
@@ -73,11 +45,11 @@ class Checkpoint:
             else:
                 self.states[name] = state
 
-    def base(self, grouping: str, groups: list[str]) -> Base:
+    def evidence(self, grouping: str, groups: list[str]) -> GroupEvidence:
         """Evidence about the groups of a grouping; about those that it does not know, none."""
         none, state = GroupEvidence.none(len(groups)), self.states.get(grouping)
         if state is None:
-            return Base(none, {}, self.place)
+            return none
         index = {group: number for number, group in enumerate(state.groups)}
         known = np.array([group for group, name in enumerate(groups) if name in index], np.intp)
         rows = np.array([index[name] for name in groups if name in index], np.intp)
@@ -85,43 +57,33 @@ class Checkpoint:
         for name in STATE:
             kept = np.frombuffer(state.columns[name], "<f8")
             columns[name][known] = kept.reshape(len(state.groups), *columns[name].shape[1:])[rows]
-        changes = {group: state.changes[name] for group, name in enumerate(groups) if name in state.changes}
-        return Base(GroupEvidence(**columns), changes, self.place)
+        return GroupEvidence(**columns)
+
+    def changes(self, grouping: str, groups: list[str]) -> dict[int, DatedChange]:
+        """Confirmed changes of the groups of a grouping, by group."""
+        changes = self.states[grouping].changes if grouping in self.states else {}
+        return {group: changes[name] for group, name in enumerate(groups) if name in changes}
 
 
 @dataclass(frozen=True)
 class WatchedGroups:
-    """The groups of one grouping, and what evidence about them starts from.
+    """The groups of one grouping, and what evidence about them starts from."""
 
-    Attributes:
-        names: of the groups [G].
-        has_threshold: whether the accuracy threshold applies to them.
-        numbers: in the order of arrival among all groups of the model, from 1 [G].
-        ended: the first request of every group that is still open; labels from there on wait [G].
-        base: evidence by the checkpoint.
-        sharing: how many groupings of the model are the same one under several names.
-    """
-
-    names: list[str]
-    has_threshold: bool
-    numbers: Indices
-    ended: Places
-    base: Base
-    sharing: int = 1
-
-    @classmethod
-    def alone(cls, names: list[str], *, has_threshold: bool = True) -> WatchedGroups:
-        """Those of a model's only grouping: they arrived in their order, and no request is open."""
-        count = len(names)
-        ended = np.full(count, NO_PLACE, dtype=np.uint64)
-        return cls(names, has_threshold, np.arange(1, count + 1), ended, Base.none(count))
+    names: list[str]  # [G]
+    has_threshold: bool  # whether the accuracy threshold applies to them
+    numbers: Indices  # in the order of arrival among all groups of the model, from 1 [G]
+    ended: Places  # the first request of every group that is still open; labels from there on wait [G]
+    base: GroupEvidence  # by the checkpoint, to be continued
+    base_changes: Mapping[int, DatedChange]  # confirmed by the checkpoint, by group
+    base_place: int  # labels of requests up to there are in the checkpoint
+    sharing: int  # how many groupings of the model are the same one under several names
 
     def in_order(self, labels: LabelSequence, groups: Indices) -> tuple[LabelSequence, Indices]:
         """The labels that count now, by group, and in each in the order of their requests; groups as well.
 
         A label counts once all earlier requests for its group have ended.
         """
-        counting = (labels.places > self.base.place) & (labels.places < self.ended[groups])
+        counting = (labels.places > self.base_place) & (labels.places < self.ended[groups])
         if not counting.all():
             labels, groups = labels.part(counting), groups[counting]
         # They are nearly sorted by then, which makes this fast; and numbers of 16 bits are sorted faster.

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
-from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
+from service.domain.cells import CHALLENGE, MISSING, OTHER, RESERVED, CellSpace
 from service.domain.groupings import ByAttribute
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
-from service.domain.value_table import RESERVED, Block
+from service.domain.value_table import Block
 from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.label_encoding import LabelCells
+from service.statistics.balance_heuristic import sums
 from service.statistics.epochs import recent_weights
-
-_Number = TypeVar("_Number", np.int64, np.float64)
+from service.statistics.groups import Labels
+from service.statistics.ratios import ratio
 
 
 @dataclass(frozen=True)
@@ -27,31 +26,31 @@ class Groups:
     """The groups of one grouping that have ever had traffic.
 
     A group without traffic has no accuracy, and must not win "least accurate".
-
-    Attributes:
-        names: of the groups [G].
-        counts: predictions ever seen, by score bin [G, B].
-        weights: their decayed weight [G, B].
-        score_sums: weighted sums of their scores [G, B].
-        missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
-        cells: group of every label cell; of cells without a group, any [cells].
-        has_group: whether a label cell has a group [cells].
-        epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
     """
 
-    names: list[str]
-    counts: Ints
-    weights: Floats
-    score_sums: Floats
-    missed: Floats
-    cells: Indices
-    has_group: Flags
+    names: list[str]  # [G]
+    counts: Ints  # predictions ever seen, by score bin [G, B]
+    weights: Floats  # their decayed weight [G, B]
+    score_sums: Floats  # weighted sums of their scores [G, B]
+    missed: Floats  # share of a group's traffic that may be in `OTHER` instead, at most [G]
+    cells: Indices  # group of every label cell; any of a cell without one [cells]
+    has_group: Flags  # whether a label cell has one [cells]
+    # predictions of every epoch, newest first [E, G, B]; None where only all traffic is known
     epochs: Floats | None = None
 
     @property
     def numbers(self) -> Indices:
         """Group of every label cell; of cells without one, the number of groups [cells]."""
         return np.where(self.has_group, self.cells, len(self.names))
+
+    def cells_of(self, name: str) -> Flags:
+        """Label cells in the group of this name; none if it has no traffic [cells]."""
+        return np.equal(self.numbers, self.names.index(name) if name in self.names else -1)
+
+    def labels_of(self, labels: Labels) -> Labels:
+        """The labels, of all of the model's, that are in a group."""
+        grouped = self.has_group[labels.cells]
+        return labels if grouped.all() else labels.part(grouped, labels.weights)
 
     @property
     def shares(self) -> Floats:
@@ -62,17 +61,11 @@ class Groups:
 
 @dataclass(frozen=True)
 class AttributeTraffic:
-    """Values of one attribute.
+    """Values of one attribute."""
 
-    Attributes:
-        values: that have a group of their own.
-        limit: most values that have one, in each partition.
-        other_share: share of recent traffic, by decayed weight, in `__other__`.
-    """
-
-    values: int
-    limit: int
-    other_share: float
+    values: int  # that have a group of their own
+    limit: int  # most values that have one, in each partition
+    other_share: float  # share of recent traffic, by decayed weight, in `__other__`
 
 
 class GroupIndex:
@@ -100,7 +93,7 @@ class GroupIndex:
                 if by_class is None
                 else self._by_class(*by_class)
             )
-            self._known[grouping] = groups if self.history is None else self._of_now(grouping, groups)
+            self._known[grouping] = self._of_now(grouping, groups)
         return self._known[grouping]
 
     def folded(self, grouping: str) -> Flags:
@@ -109,11 +102,10 @@ class GroupIndex:
         Raises:
             KeyError: the model has no such grouping.
         """
-        groups, of = self[grouping], self.space.groupings[grouping]
-        if not isinstance(of, ByAttribute) or OTHER not in groups.names:
+        groups = self[grouping]
+        if not isinstance(self.space.groupings[grouping], ByAttribute):
             return np.zeros(len(self.cells), np.bool_)
-        folded: Flags = groups.has_group & (groups.cells == groups.names.index(OTHER))
-        return folded
+        return groups.cells_of(OTHER)
 
     def _of_now(self, grouping: str, groups: Groups) -> Groups:
         """The same groups, with the weights of traffic now."""
@@ -122,12 +114,7 @@ class GroupIndex:
         epochs = np.stack([self._counted(grouping, tuple(groups.names), part) for part in self.history.parts])
         recent = recent_weights(epochs)
         middles = (np.arange(recent.shape[1]) + 0.5) / recent.shape[1]
-        scores = np.divide(
-            groups.score_sums,
-            groups.weights,
-            out=np.broadcast_to(middles, recent.shape).copy(),
-            where=groups.weights > 0,
-        )
+        scores = ratio(groups.score_sums, groups.weights, middles)
         return replace(groups, weights=recent, score_sums=recent * scores, epochs=epochs)
 
     def _counted(self, grouping: str, names: tuple[str, ...], counts: TrafficCounts) -> Floats:
@@ -150,11 +137,12 @@ class GroupIndex:
         """Groups by class and score bin; `groups` is [classes, bins]."""
         whole = self.traffic.whole
         counts, weights, score_sums = (
-            _sum_groups(column[0], groups, len(names))
+            _sum_groups(column[0].astype(np.float64), groups, len(names))
             for column in (whole.counts, whole.weights, whole.score_sums)
         )
+        block = Block(counts.astype(np.int64), weights, score_sums)
         of_cells = groups[self.cells.classes, self.cells.bins]
-        return _present(names, Block(counts, weights, score_sums), np.zeros(len(names)), of_cells)
+        return _present(names, block, np.zeros(len(names)), of_cells)
 
     def _by_value(self, attribute: str) -> Groups:
         table = self.traffic.tables[attribute]
@@ -179,8 +167,8 @@ class GroupIndex:
         attribute = self.space.groupings[grouping].attribute
         said = self.traffic.tables[CHALLENGE]
         if by_class is not None:
-            index = {name: group for group, name in enumerate(names)}
-            groups = np.array([index.get(name, len(names)) for name in by_class[0]], np.intp)[by_class[1]]
+            # Classes without traffic have no group: they are in the last row, which is left out.
+            groups = rows_of(tuple(by_class[0]), tuple(names))[by_class[1]]
             weights = np.zeros((len(names) + 1, len(CHALLENGE_COLUMNS)))
             for name, row in zip(said.names, said.block("class_bins").weights, strict=True):
                 np.add.at(weights[:, CHALLENGE_COLUMNS.index(name)], groups.ravel(), row)
@@ -234,14 +222,13 @@ def attribute_traffic(space: CellSpace, traffic: Traffic) -> dict[str, Attribute
     return found
 
 
-def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
+def _sum_groups(values: Floats, groups: Indices, count: int) -> Floats:
     """Sums of values of classes and score bins [classes * B], by group and score bin [count, B].
 
     `groups` has the group of every class and score bin [classes, B].
     """
-    summed = np.zeros((count, groups.shape[1]), values.dtype)
-    np.add.at(summed, (groups.ravel(), np.tile(np.arange(groups.shape[1]), len(groups))), values)
-    return summed
+    bins = groups.shape[1]
+    return sums((groups * bins + np.arange(bins)).ravel(), values, count * bins).reshape(count, bins)
 
 
 def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) -> Groups:
@@ -259,7 +246,7 @@ def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) 
         counts=block.counts[present],
         weights=weights,
         score_sums=block.score_sums[present],
-        missed=np.divide(missed, total, out=np.zeros(len(total)), where=total > 0),
+        missed=ratio(missed, total, 0.0),
         cells=np.where(found, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
         has_group=found,
     )

@@ -21,42 +21,27 @@ from service.statistics.labels_needed import labels_to_verdict, own_share
 from service.statistics.mixture import BetaMixture
 from service.statistics.ratios import ratio
 
-ECE_LABELS = 2
-"""An ECE, whose estimate is never 0, needs so many times the labels that accuracy needs."""
+ECE_LABELS = 2  # an ECE, whose estimate is never 0, needs so many times the labels that accuracy needs
 
 
 @dataclass(frozen=True)
 class CostSnapshot:
-    """What a prediction of every group is expected to cost.
+    """What a prediction of every group is expected to cost."""
 
-    Attributes:
-        costs: of every true class [G, K].
-        beliefs: about the expected cost.
-        estimate: its mean and interval [G].
-    """
-
-    costs: Floats
+    costs: Floats  # of every true class [G, K]
     beliefs: CostBeliefs
-    estimate: Estimate
+    estimate: Estimate  # [G]
 
 
 @dataclass(frozen=True)
 class ConfusionSnapshot:
-    """The confusion matrix, a group being a predicted class.
+    """The confusion matrix, a group being a predicted class."""
 
-    Attributes:
-        classes: names of the true classes [K].
-        beliefs: from which intervals of single entries come, where one is shown.
-        mean: probability of every true class [G, K]; rows sum to 1.
-        labels: effective number of labels of every group [G].
-        cost: where costs are configured.
-    """
-
-    classes: list[str]
-    beliefs: Confusion
-    mean: Floats
-    labels: Floats
-    cost: CostSnapshot | None
+    classes: list[str]  # of true classes [K]
+    beliefs: Confusion  # from which intervals of single entries come, where one is shown
+    mean: Floats  # probability of every true class [G, K]; rows sum to 1
+    labels: Floats  # effective number of labels of every group [G]
+    cost: CostSnapshot | None  # where costs are configured
 
 
 @dataclass(frozen=True)
@@ -65,60 +50,32 @@ class GroupingSnapshot:
 
     groups: list[str]
     by: Grouping
-    """What the groups are by."""
     beliefs: GroupingBeliefs
-    accuracy_lower: Floats
-    accuracy_mean: Floats
-    accuracy_upper: Floats
-    ece_lower: Floats
-    ece_mean: Floats
-    ece_upper: Floats
-    own_rate: Floats
-    """Share of the group's own labels that say that it is right; NaN without any."""
-    own_share: Floats
-    """Part of the estimate of its accuracy that comes from them."""
+    accuracy: Estimate
+    ece: Estimate  # expected calibration error
+    own_rate: Floats  # share of the group's own labels that say that it is right; NaN without any
+    own_share: Floats  # part of the estimate of its accuracy that comes from them
+    # P(accuracy < the alert threshold), where one is configured; not of score bins
     accuracy_below: Floats | None
-    """P(accuracy < the alert threshold), where one is configured; not of score bins."""
-    ece_above: Floats | None
-    """P(ECE > the alert threshold), where one is configured."""
-    enough: Flags
-    """Whether it has the labels that a verdict on its accuracy needs."""
-    enough_for_ece: Flags
-    """Whether it has those that one on its ECE needs."""
+    ece_above: Floats | None  # P(ECE > the alert threshold), where one is configured
+    enough: Flags  # whether it has the labels that a verdict on its accuracy needs
+    enough_for_ece: Flags  # whether it has those that one on its ECE needs
+    # whether the accuracy is known to be below the threshold: with enough labels, and with confidence
     low: Flags
-    """Whether the accuracy is known to be below the threshold: with enough labels, and with confidence."""
-    meets: Flags
-    """Whether it is known to be no less than the threshold."""
-    miscalibrated: Flags
-    """Whether the ECE is known to be above the threshold, likewise."""
+    meets: Flags  # whether it is known to be no less than the threshold
+    miscalibrated: Flags  # whether the ECE is known to be above the threshold, likewise
+    # labels still needed for a verdict on the accuracy threshold, where one is configured
     verdict_labels: Floats | None
-    """Labels still needed for a verdict on the accuracy threshold, where one is configured."""
+    # time to them at the budgets' pace, infinite where they never suffice; None without a pace
     verdict_seconds: Floats | None
-    """Time to them at the budgets' pace, infinite where they never suffice; None without a pace."""
-    confusion: ConfusionSnapshot | None
-    """Where groups are predicted classes, and not too many."""
-    share_failing: float
-    """Traffic share of the groups that are low."""
-    share_meeting: float
-    """Traffic share of the groups that meet the threshold."""
-    missed: Floats
-    """Share of the group's traffic that may be in `__other__` instead, at most."""
-    positive: Floats | None
-    """Mean score of the positive class, where groups are by it."""
-    evidence: GroupingEvidence | None
-    """Anytime-valid evidence, where labels were requested for this grouping."""
+    confusion: ConfusionSnapshot | None  # where groups are predicted classes, and not too many
+    share_failing: float  # traffic share of the groups that are low
+    share_meeting: float  # traffic share of the groups that meet the threshold
+    missed: Floats  # share of the group's traffic that may be in `__other__` instead, at most
+    positive: Floats | None  # mean score of the positive class, where groups are by it
+    evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
+    # groups whose accuracy has changed, by name: labels from before count little
     relearned: Mapping[str, Relearned]
-    """Groups whose accuracy has changed, by name: labels from before count little."""
-
-    @property
-    def accuracy(self) -> Estimate:
-        """Mean and interval of accuracy."""
-        return Estimate(self.accuracy_lower, self.accuracy_mean, self.accuracy_upper)
-
-    @property
-    def ece(self) -> Estimate:
-        """Mean and interval of the expected calibration error."""
-        return Estimate(self.ece_lower, self.ece_mean, self.ece_upper)
 
     @property
     def cost(self) -> Estimate | None:
@@ -139,10 +96,10 @@ def grouping_snapshot(
     relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
-    accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
-    ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
+    lower, upper = _interval(beliefs.accuracy, settings)
+    ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(groups.names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
@@ -166,12 +123,8 @@ def grouping_snapshot(
         groups=groups.names,
         by=by,
         beliefs=beliefs,
-        accuracy_lower=accuracy_lower,
-        accuracy_mean=mean,
-        accuracy_upper=accuracy_upper,
-        ece_lower=ece_lower,
-        ece_mean=beliefs.ece.mean,
-        ece_upper=ece_upper,
+        accuracy=Estimate(lower, mean, upper),
+        ece=Estimate(ece_lower, beliefs.ece.mean, ece_upper),
         own_rate=ratio(beliefs.correct, beliefs.labels),
         own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,
@@ -238,11 +191,10 @@ def confusion_snapshot(
         return None
     index = {name: i for i, name in enumerate(classes)}
     predicted = np.array([index[name] for name in groups.names], dtype=np.intp)
-    grouped = groups.has_group[labels.cells]
     confusion = assess_confusion(
         beliefs,
         cell_groups=groups.cells,
-        labels=labels if grouped.all() else labels.part(grouped, labels.weights),
+        labels=groups.labels_of(labels),
         predicted=predicted,
         probability_sums=[probability_sums.get(int(k)) for k in predicted],
         class_count=len(classes),

@@ -16,14 +16,9 @@ from service.domain.arrays import Flags, Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.estimate import Estimate
 
-Kind = Literal["accuracy_low", "miscalibrated"]
-"""What can be wrong with a group."""
-
-Fault = tuple[Kind, str, str]
-"""What is wrong, with which group of which grouping."""
-
-POINTS = 96
-"""Moments that are remembered."""
+Kind = Literal["accuracy_low", "miscalibrated"]  # what can be wrong with a group
+Fault = tuple[Kind, str, str]  # what is wrong, with which group of which grouping
+POINTS = 96  # moments that are remembered
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,8 @@ def moment(
     time: float, groupings: Mapping[str, GroupingSnapshot], names: Mapping[str, Collection[str]]
 ) -> Moment:
     """Estimates of one time that are remembered: of groups of these names, by grouping."""
-    return Moment(
-        time,
-        {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names},
-    )
+    past = {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names}
+    return Moment(time, past)
 
 
 def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
@@ -72,15 +65,10 @@ def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
 
 @dataclass(frozen=True)
 class Since:
-    """When something was first known without a break.
+    """When something was first known without a break."""
 
-    Attributes:
-        time: seconds since the epoch.
-        or_earlier: whether memory does not reach further back.
-    """
-
-    time: float
-    or_earlier: bool
+    time: float  # seconds since the epoch
+    or_earlier: bool  # whether memory does not reach further back
 
 
 def faults_since(

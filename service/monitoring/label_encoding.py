@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import compress
+from itertools import compress, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from service.domain.arrays import Codes, Flags, Indices, Ints
-from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination, definitions
 from service.domain.groupings import ByAttribute
 from service.store.records import Fact
 
@@ -21,16 +20,13 @@ class LabelCells:
     Predictions that are alike in attribute values, predicted class and score bin are in one cell, whatever
     traffic there is. So the group of a label in any grouping is a look-up, and the number of cells is bounded
     by that of labels.
-
-    Attributes:
-        voteless: of every combination, whether votes are missing that tell groups apart [combinations].
     """
 
     def __init__(self, space: CellSpace) -> None:
         self._space = space
         self._vote = None if space.voters is None else space.attributes.index(space.voters[0])
         self._combinations: dict[Combination, int] = {}
-        self.voteless: Flags = np.zeros(0, np.bool_)
+        self._voteless: Flags = np.zeros(0, np.bool_)
         self._cells: dict[int, int] = {}
         self._keys: Ints = np.zeros(0, np.int64)
         self._values: dict[str, tuple[list[str], Indices]] = {}
@@ -49,13 +45,14 @@ class LabelCells:
         raw = self._space.raw_combination(attributes)
         return self._combinations.setdefault(raw, len(self._combinations))
 
-    def settle(self) -> None:
-        """Find out of new combinations whether votes are missing; before cells are looked up."""
-        more = list(self._combinations)[len(self.voteless) :]
-        if more:
+    @property
+    def voteless(self) -> Flags:
+        """Of every combination, whether votes are missing that distinguish groups [combinations]."""
+        if len(self._voteless) < len(self._combinations):
+            more = islice(self._combinations, len(self._voteless), None)
             missing = [self._vote is not None and raw[self._vote] == MISSING for raw in more]
-            self.voteless = np.concatenate([self.voteless, np.array(missing, np.bool_)])
-            self._values.clear()
+            self._voteless = np.append(self._voteless, missing)
+        return self._voteless
 
     def cells(self, combinations: Codes, classes: Codes, bins: Indices) -> Indices:
         """Cells of predictions, by combination, class and bin [n]; new ones get the next numbers."""
@@ -82,11 +79,12 @@ class LabelCells:
             ValueError: no grouping uses such an attribute.
         """
         position = self._space.attributes.index(attribute)
-        if attribute not in self._values:
+        names, of_combinations = self._values.get(attribute, ([], np.zeros(0, np.intp)))
+        if len(of_combinations) < len(self._combinations):
             index: dict[str, int] = {}
             numbers = [index.setdefault(raw[position], len(index)) for raw in self._combinations]
-            self._values[attribute] = list(index), np.array(numbers, np.intp)
-        names, of_combinations = self._values[attribute]
+            names, of_combinations = list(index), np.array(numbers, np.intp)
+            self._values[attribute] = names, of_combinations
         per_combination = len(self._space.classes) * self._space.bin_count
         return names, of_combinations[self._known_keys() // per_combination]
 
@@ -96,10 +94,10 @@ class LabelCells:
         renumbered = np.cumsum(combinations) - 1
         keys = renumbered[keys // per_combination] * per_combination + keys % per_combination
         self._cells = {key: number for number, key in enumerate(keys.tolist())}
+        self._voteless = self.voteless[combinations]
         self._combinations = {
             raw: number for number, raw in enumerate(compress(self._combinations, combinations))
         }
-        self.voteless = self.voteless[combinations]
         self._keys = np.zeros(0, np.int64)
         self._values.clear()
 
@@ -110,17 +108,13 @@ class LabelCells:
 
 
 class Source(NamedTuple):
-    """What labels have in common that were drawn for the same.
+    """What labels have in common that were drawn for the same."""
 
-    Attributes:
-        draws: pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one
-            that is not configured any more.
-        any_vote: whether the labels stand for predictions of any vote.
-        by_value: groupings for which they were drawn from the group of their own value, and not from `OTHER`.
-    """
-
+    # pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one that is
+    # not configured any more
     draws: frozenset[tuple[str, str]]
-    any_vote: bool = False
+    any_vote: bool = False  # whether the labels stand for predictions of any vote
+    # groupings for which they were drawn from the group of their own value, and not from `OTHER`
     by_value: frozenset[str] = frozenset()
 
     @property
@@ -170,4 +164,4 @@ class LabelSources:
         # A label from before definitions were stored has only the name.
         if fact.definition and fact.definition != self._definitions.get(name):
             name = self._names.get(fact.definition, FORMER_GROUPING)
-        return name if fact.voters == self._space.aimed_by(name) else FORMER_GROUPING
+        return name if fact.voters == self._space.voters_of(name) else FORMER_GROUPING

@@ -34,6 +34,7 @@ from service.statistics.epochs import (
     left_by_region,
     share_ratios,
 )
+from service.statistics.ratios import ratio
 
 Kept = Callable[[Indices, bool], Floats | None]
 """What changes leave of some labels, by label cell, if not all of all; the flag leaves out changes of groups
@@ -44,50 +45,31 @@ _TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True)
 class LabelWeights:
-    """Weights of labels, any scale.
+    """Weights of labels, any scale."""
 
-    Attributes:
-        weights: of every label [n].
-        voted: which say something of groups by votes [n]; None if all do.
-        weights_by_votes: of every label, there [n].
-    """
-
-    weights: Floats
-    voted: Flags | None
-    weights_by_votes: Floats
+    weights: Floats  # of every label [n]
+    voted: Flags | None  # which say something of groups by votes [n]; None if all do
+    weights_by_votes: Floats  # of every label, there [n]
 
 
 @dataclass(frozen=True)
 class LabelEpochs:
-    """Labels by epochs of traffic.
+    """Labels by epochs of traffic."""
 
-    Attributes:
-        whole: what age leaves of them, by sum and epoch [n, E].
-        left: what changes leave of that [n, E].
-        regions: of every label cell, a number that cells share which changed alike; None if nothing did
-            [cells].
-    """
-
-    whole: Floats
-    left: Floats
+    whole: Floats  # what age leaves of them, by sum and epoch [n, E]
+    left: Floats  # what changes leave of that [n, E]
+    # of every label cell, a number that cells share which changed alike; None if nothing did [cells]
     regions: Indices | None
 
 
 @dataclass(frozen=True)
 class DrawnLabels:
-    """Labels, and the groups that they were drawn for.
-
-    Attributes:
-        index: groups of the model.
-        ledger: who asked.
-        cells: label cell of every label [n].
-        sources: codes of who asked for it [n].
-    """
+    """Labels, and the groups that they were drawn for."""
 
     index: GroupIndex
     ledger: OutcomeLedger
-    cells: Indices
-    sources: Indices
+    cells: Indices  # label cell of every label [n]
+    sources: Indices  # codes of who asked for it [n]
 
     def part(self, which: Flags) -> DrawnLabels:
         """Some of them."""
@@ -106,7 +88,7 @@ class DrawnLabels:
                 drawn = self.within(grouping, any_vote)
                 if drawn.any():
                     found |= drawn & self.groups(grouping, any_vote).has_group[self.cells]
-        return found & self.ledger.has_known_density[self.sources] if len(found) else found
+        return found & self.ledger.has_known_density[self.sources]
 
     def groupings(self) -> list[str]:
         """Groupings that labels were drawn for."""
@@ -117,8 +99,6 @@ class DrawnLabels:
 
         Those that stand for predictions of any vote, or the others.
         """
-        if not len(self.sources):
-            return np.zeros(0, np.bool_)
         ledger = self.ledger
         of_sources = ledger.is_drawn_for(grouping) & (ledger.of_any_vote == any_vote)
         drawn: Flags = of_sources[self.sources]
@@ -140,11 +120,8 @@ def label_weights(
 ) -> LabelWeights:
     """Weights of labels.
 
-    Args:
-        drawn: the labels.
-        freshness: what forgetting leaves of each [n].
-        kept: what changes leave of some labels, if not all of all.
-        epochs: the same labels by epochs of traffic, where these are known.
+    `freshness` is what forgetting leaves of each [n], `kept` what changes leave of some, if not all of all.
+    `epochs` are the same labels by epochs of traffic, where these are known.
     """
     index, cells, voters = drawn.index, drawn.cells, drawn.index.space.voters
     even, uneven, uneven_beside_votes, by_votes = _asked(drawn, kept)
@@ -168,14 +145,10 @@ def label_weights(
     unlabelled = float(votes.shares[aimed[:-1] == 0].sum())
     say = even_say(even=of_even, parts=shares, unlabelled=unlabelled)[cells]
     stand_for_all = drawn.ledger.of_any_vote[drawn.sources]
-    without = np.zeros(len(index.cells), np.bool_)
-    if MISSING in votes.names:
-        without = votes.has_group & (votes.cells == votes.names.index(MISSING))
+    without = votes.cells_of(MISSING)
     share_without = next((share for name, share in vote_shares(index) if name == MISSING), np.zeros(1))
     # Labels from before stand for all traffic of their stratum, but are all in its part without votes.
-    in_part = np.divide(
-        of_even, np.maximum(share_without, 1e-30), out=np.zeros(len(index.cells)), where=without
-    )
+    in_part = np.where(without, of_even / np.maximum(share_without, 1e-30), 0.0)
     return LabelWeights(
         weights=np.where(stand_for_all, say * inverse(of_even[cells]), (1 - say) * inverse(of_uneven[cells])),
         voted=~stand_for_all | without[cells],
@@ -289,7 +262,6 @@ def _ratios(index: GroupIndex) -> Floats:
         overall = said.sum(axis=0)
         expected = overall / max(float(overall.sum()), _TINY)
         own = said / np.maximum(said.sum(axis=1, keepdims=True), _TINY)
-        found = np.divide(own, expected, out=np.zeros_like(own), where=expected > 0)
-        found = np.vstack([found, np.ones((1, len(CHALLENGE_COLUMNS)))])
+        found = np.vstack([ratio(own, expected, 0.0), np.ones((1, len(CHALLENGE_COLUMNS)))])
         ratios *= found[groups.numbers].T
     return ratios

@@ -1,4 +1,4 @@
-"""Evidence about all groupings of a model, and what of it is written down before labels go (pure).
+"""Evidence about all groupings of a model, and what of it is written down before labels are trimmed (pure).
 
 The stream keeps `bounds.outcomes` labels. Once three quarters of them are there that no checkpoint knows,
 the oldest ones go into one, until half of them are left. So a label has time to be corrected before it is
@@ -19,10 +19,10 @@ from service.domain.arrays import Flags, Indices
 from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE, Places, request_place
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
-from service.monitoring.drawn_groups import GroupKey
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_aggregates import SumTallies
+from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint, GroupingState
@@ -49,15 +49,8 @@ def model_evidence(
 ) -> dict[str, GroupingEvidence]:
     """Evidence about every grouping that has traffic and asked for labels.
 
-    Args:
-        settings: of the model.
-        index: its groups.
-        ledger: its outcomes.
-        open_requests: its requests that have not ended, by id, read before the outcomes.
-        reference: the window that "now" is compared with, if one was set.
-        checkpoint: what earlier labels said, if any is kept.
-        before: what was known last time, by grouping, so that only what has changed is computed.
-        until: requests from this place on are left out.
+    `open_requests`, by id, were read before the outcomes. Requests from the place `until` on are left out.
+    With what was known `before`, by grouping, only what has changed since is computed.
     """
     base = Checkpoint(checkpoint, index.space, reference)
     labelled = _labelled(index, ledger, base)
@@ -75,7 +68,9 @@ def model_evidence(
             index.space.groupings[name].has_threshold,
             np.array(arrived, np.intp),
             np.minimum(first_open(opened, key, groups.names), np.uint64(until)),
-            base.base(name, groups.names),
+            base.evidence(name, groups.names),
+            base.changes(name, groups.names),
+            base.place,
             shared[key],
         )
         found[name] = collected_evidence(
@@ -94,7 +89,7 @@ def due_checkpoint(
     checkpoint: EvidenceCheckpoint | None,
     outcome_limit: int,
 ) -> EvidenceCheckpoint | None:
-    """The next checkpoint, if the stream is about to let go of labels that none knows.
+    """The next checkpoint, if the stream is about to be trimmed of labels that none knows.
 
     It reaches up to a request before which all have ended, of whatever group: nothing that it knows of can
     change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
@@ -121,7 +116,7 @@ def due_checkpoint(
     firsts = _first_places(ledger, _labelled(index, ledger, base), {}, base)
     return EvidenceCheckpoint(
         place=place,
-        reference=None if reference is None else (reference.since, reference.until, reference.set_at),
+        reference=reference,
         arrivals=_arrival_order(base, firsts, place + 1),
         groupings=[*(_state(name, found, base) for name, found in evidence.items()), *base.other_states],
     )
@@ -131,11 +126,12 @@ def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingSt
     """Evidence about one grouping as it is kept; groups that have no traffic now stay as they were."""
     groups, known = list(found.groups), [found.known]
     changes = {groups[group]: change for group, change in found.changes.items()}
-    if (state := before.states.get(name)) is not None and (gone := set(state.groups) - set(groups)):
-        absent = [group for group in state.groups if group in gone]
+    if (state := before.states.get(name)) is not None:
+        present = set(groups)
+        absent = [group for group in state.groups if group not in present]
         groups += absent
-        known.append(before.base(name, absent).evidence)
-        changes |= {group: change for group, change in state.changes.items() if group in gone}
+        known.append(before.evidence(name, absent))
+        changes |= {group: change for group, change in state.changes.items() if group not in present}
     kept = {
         column: b"".join(getattr(evidence, column).astype("<f8").tobytes() for evidence in known)
         for column in STATE
@@ -180,9 +176,7 @@ def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _La
         if grouping.is_by_votes or name not in drawn_for | base.states.keys():
             continue
         groups = index[name]
-        if OTHER in groups.names:
-            other = groups.names.index(OTHER)
-            groups = replace(groups, has_group=groups.has_group & (groups.cells != other))
+        groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
         tallies = ledger.tallies(name, groups.numbers, len(groups.names))
         if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies
@@ -229,7 +223,7 @@ def _arrival_order(
     """Groups of all groupings of a model, in the order in which labels were first requested for them.
 
     Those of the checkpoint come first, as it knows all requests up to its place. Those of groupings that are
-    configured no more keep their numbers. So the order does not change when labels are let go of, when a
+    configured no more keep their numbers. So the order does not change when labels are trimmed, when a
     process starts, when traffic is counted again from its beginning, or when the configuration changes.
     Groups whose first request has the place `until`, or a later one, are left out.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -28,43 +29,26 @@ from service.store.traffic_checkpoints import MarkStore
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class ModelMonitor:
-    """Watches one model.
+    """Watches one model."""
 
-    Its stream keeps about `outcome_limit` outcomes. Of each grouping, estimates of at most `history_groups`
-    groups are remembered, for `history_seconds`.
-    """
+    model: str
+    settings: ModelSettings
+    space: CellSpace
+    reader: FactReader
+    issuer: RequestIssuer
+    mark_store: MarkStore
+    checkpoints: CheckpointStore
+    performance: PerformanceWatch
+    rng: np.random.Generator
+    outcome_limit: int  # about how many outcomes the stream keeps
+    history_groups: int  # most groups of a grouping whose earlier estimates are remembered
+    history_seconds: float
 
-    def __init__(
-        self,
-        model: str,
-        settings: ModelSettings,
-        space: CellSpace,
-        *,
-        reader: FactReader,
-        issuer: RequestIssuer,
-        mark_store: MarkStore,
-        checkpoints: CheckpointStore,
-        outcome_limit: int,
-        rng: np.random.Generator,
-        history_groups: int,
-        history_seconds: float,
-        performance: PerformanceWatch,
-    ) -> None:
-        self.model = model
-        self._settings = settings
-        self._space = space
-        self._reader = reader
-        self._mark_store = mark_store
-        self._checkpoints = checkpoints
-        self._outcome_limit = outcome_limit
-        self._rng = rng
-        self._history_groups = history_groups
-        self._history_seconds = history_seconds
-        self._performance = performance
-        self._issuer = issuer
-        self._timeline = Timeline(history_seconds)
-        self._ledger = OutcomeLedger(space)
+    def __post_init__(self) -> None:
+        self._timeline = Timeline(self.history_seconds)
+        self._ledger = OutcomeLedger(self.space)
         self._read_to = BEGINNING
         self._facts: Facts | None = None
         self._snapshot: ModelSnapshot | None = None
@@ -76,26 +60,26 @@ class ModelMonitor:
             Unavailable: Redis cannot answer now.
         """
         facts = self._read(now)
-        self._performance.look(
-            partial(self._reader.pooled_scores, POOLED_SCORES),
+        self.performance.look(
+            partial(self.reader.pooled_scores, POOLED_SCORES),
             partial(
                 performance_facts,
                 facts.index,
                 facts.ledger,
-                positive=self._settings.positive_class or "",
-                decay=self._settings.label_decay_per_second,
+                positive=self.settings.positive_class or "",
+                decay=self.settings.label_decay_per_second,
                 now=now,
             ),
             now=now,
         )
         snapshot = take_snapshot(
             model=self.model,
-            settings=self._settings,
+            settings=self.settings,
             facts=facts,
-            performances=self._performance.known,
-            history_seconds=self._history_seconds,
+            performances=self.performance.known,
+            history_seconds=self.history_seconds,
             now=now,
-            rng=self._rng,
+            rng=self.rng,
             last=self._snapshot,
             past=self._timeline.moments,
         )
@@ -107,21 +91,21 @@ class ModelMonitor:
     def _read(self, now: float) -> Facts:
         """The facts of this round."""
         # Before the traffic, which then is no less than by any of them.
-        marks = self._reader.marks()
-        traffic = self._reader.traffic()
+        marks = self.reader.marks()
+        traffic = self.reader.traffic()
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
-        requests = self._reader.requests()
-        self._read_outcomes(votes_missing=has_voteless_traffic(self._space, traffic.traffic))
+        requests = self.reader.requests()
+        self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
         counts = TrafficCounts.of(traffic.traffic)
-        window = self._settings.drift.window_seconds
+        window = self.settings.drift.window_seconds
         history = traffic_history(marks, counts, window_seconds=window, now=now)
         return Facts(
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
-            index=GroupIndex(self._space, traffic.traffic, self._ledger.cells, history),
-            reference=self._reader.reference(),
-            checkpoint=self._checkpoints.checkpoint(),
+            index=GroupIndex(self.space, traffic.traffic, self._ledger.cells, history),
+            reference=self.reader.reference(),
+            checkpoint=self.checkpoints.checkpoint(),
             marks=marks,
         )
 
@@ -132,7 +116,7 @@ class ModelMonitor:
         for name, grouping in snapshot.groupings.items():
             before = latest.groupings[name].index if latest and name in latest.groupings else ()
             chosen = prominent_groups(
-                name, grouping, snapshot.drift, limit=self._history_groups, before=before
+                name, grouping, snapshot.drift, limit=self.history_groups, before=before
             )
             names[name] = [grouping.groups[g] for g in chosen]
         return names
@@ -141,10 +125,10 @@ class ModelMonitor:
         """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
         complete = False
         while not complete:
-            page = self._reader.outcomes(self._read_to)
+            page = self.reader.outcomes(self._read_to)
             if page is None:
                 log.warning("reading all outcomes again: the stream has changed", extra={"model": self.model})
-                self._ledger, self._read_to = OutcomeLedger(self._space), BEGINNING
+                self._ledger, self._read_to = OutcomeLedger(self.space), BEGINNING
                 continue
             self._ledger.fold(page.entries)
             self._ledger.forget(page.first)
@@ -163,7 +147,7 @@ class ModelMonitor:
         if at is None:
             return False
         groupings = assess_groupings(
-            settings=self._settings,
+            settings=self.settings,
             index=facts.index,
             probability_sums=facts.traffic.probability_sums,
             ledger=facts.ledger,
@@ -181,30 +165,30 @@ class ModelMonitor:
             Unavailable: Redis cannot answer now.
         """
         if self._snapshot is None or self._facts is None:
-            return self._issuer.play(None, None, epoch=epoch, now=now)
+            return self.issuer.play(None, None, epoch=epoch, now=now)
         traffic = self._facts.traffic
         due = due_marks(
             self._facts.marks,
             TrafficCounts.of(traffic.traffic),
             self._facts.reference,
-            self._settings.drift,
+            self.settings.drift,
             now=self._snapshot.taken_at,
         )
         if due:
-            self._mark_store.keep(due.coming, going=due.going, epoch=epoch)
+            self.mark_store.keep(due.added, going=due.removed, epoch=epoch)
         self._keep_evidence(self._facts, epoch)
-        return self._issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
+        return self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
 
     def _keep_evidence(self, facts: Facts, epoch: int) -> None:
-        """Write down what labels said, before the stream lets go of them."""
-        coming = due_checkpoint(
-            settings=self._settings,
+        """Write down what labels said, before they are trimmed from the stream."""
+        checkpoint = due_checkpoint(
+            settings=self.settings,
             index=facts.index,
             ledger=facts.ledger,
             open_requests=facts.requests.open,
             reference=facts.reference,
             checkpoint=facts.checkpoint,
-            outcome_limit=self._outcome_limit,
+            outcome_limit=self.outcome_limit,
         )
-        if coming is not None:
-            self._checkpoints.keep(coming, epoch=epoch)
+        if checkpoint is not None:
+            self.checkpoints.keep(checkpoint, epoch=epoch)

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints, UInt64s
 
-NO_CLASS = -1
-"""Index of a class that the model does not have."""
+NO_CLASS = -1  # index of a class that the model does not have
 
 _FIELD_BITS = 16
 _FIELD = (1 << _FIELD_BITS) - 1
@@ -38,40 +37,26 @@ class Columns:
 
 @dataclass(frozen=True)
 class OutcomeSums(Columns):
-    """Outcomes that are alike, together; columns [s].
+    """Outcomes that are alike, together; columns [s]."""
 
-    Attributes:
-        cells: label cell of each.
-        sources: codes of who asked.
-        correct: 1.0 where the predicted class is the true one, else 0.0.
-        true_classes: index of the true class, -1 for one that the model does not have; -1 throughout where no
-            grouping is by predicted class.
-        counts: outcomes in each.
-        freshness: sum of what forgetting leaves of them.
-        challenger: 1.0 where a challenger's class is the true one, else 0.0; 0.0 throughout without one.
-        whole: sum of what age alone leaves of them, whatever has changed.
-    """
-
-    cells: Indices
-    sources: Indices
-    correct: Floats
+    cells: Indices  # label cell of each
+    sources: Indices  # codes of who asked
+    correct: Floats  # 1.0 where the predicted class is the true one, else 0.0
+    # index of the true class, -1 for one that the model does not have; -1 throughout where no grouping is
+    # by predicted class
     true_classes: Indices
-    counts: Indices
-    freshness: Floats
-    challenger: Floats
-    whole: Floats
+    counts: Indices  # outcomes in each
+    freshness: Floats  # sum of what forgetting leaves of them
+    challenger: Floats  # 1.0 where a challenger's class is the true one, else 0.0; 0.0 throughout without one
+    whole: Floats  # sum of what age alone leaves of them, whatever has changed
 
 
 class SumTallies:
-    """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go.
-
-    Attributes:
-        counts: outcomes in each [s].
-        marks: sum of their marks, modulo 2^64, which distinguishes them from others [s].
-    """
+    """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go."""
 
     def __init__(self, length: int = 0) -> None:
-        self.counts = np.zeros(length, dtype=np.int64)
+        self.counts = np.zeros(length, dtype=np.int64)  # outcomes in each [s]
+        # sum of their marks, modulo 2^64, which distinguishes them from others [s]
         self.marks = np.zeros(length, dtype=np.uint64)
 
     def add(self, sums: Indices, marks: UInt64s) -> None:
@@ -128,11 +113,7 @@ def counting_in(which: Flags, sums: Codes) -> Indices:
 
 
 class LabelSums:
-    """Numbers the keys of sums, and knows how many labels count in each.
-
-    Attributes:
-        tallies: how many labels count in each, and which [sums].
-    """
+    """Numbers the keys of sums, and knows how many labels count in each."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}

@@ -13,15 +13,13 @@ from service.domain.arrays import Codes, Indices
 from service.domain.cells import CellSpace
 from service.domain.groupings import ByClass
 from service.domain.request_order import request_place, request_places
-from service.monitoring.drawn_groups import DrawnGroups, SharedDraws, drawn_group
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
-from service.monitoring.outcome_rows import NONE, OutcomeRows
+from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, drawn_group
 from service.store.facts import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, Given
 
-RECENT = 50
-"""Outcomes that are kept as they came, for people to look at."""
+RECENT = 50  # outcomes that are kept as they came, for people to look at
 
 _SUMMED_BY = (
     "predicted_at",
@@ -41,15 +39,12 @@ class OutcomeFold:
     """Folds outcome entries: the last word on an item counts, a retraction removes it.
 
     Invariants: folding a stream in one go or piece by piece gives the same outcomes; and a process that has
-    forgotten what the stream let go of holds the same as one that reads the stream again. An outcome is
-    identified by the position of its entry, so what revises one that is gone changes nothing.
+    forgotten what the stream trimmed holds the same as one that reads the stream again. An outcome is
+    identified by the position of its entry, so what revises one that was trimmed changes nothing.
 
     Where votes distinguish groups, a prediction without them that is from before the first known one with
     them may have been of any vote. So may one where there is no traffic at all without votes. Either has a
     source of its own, which says that its labels stand for predictions of all votes.
-
-    Attributes:
-        cells: label cells, which `place` numbers.
     """
 
     def __init__(self, space: CellSpace) -> None:
@@ -57,11 +52,10 @@ class OutcomeFold:
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None
-        self.cells = LabelCells(space)
+        self.cells = LabelCells(space)  # numbered by `place`
         self._rows = OutcomeRows()
         self._sources = LabelSources(space)
         self._sums = LabelSums()
-        self._summed = 0  # rows before this one count in their sum
         self._stale = 0  # changes since codes were last numbered without gaps
         self._further: dict[Position, list[SharedDraw]] = {}
         self._shared = SharedDraws()
@@ -83,18 +77,13 @@ class OutcomeFold:
         self._take(outcomes)
 
     def forget(self, first: Position) -> None:
-        """Drop outcomes before this position of the stream, which has let go of them."""
+        """Drop outcomes before this position of the stream, which are trimmed."""
         self._forget_further(first)
         count = self._rows.first_from(first)
         if not count:
             return
-        self._withdraw(np.arange(min(count, self._summed)))
-        going = min(count, len(self._rows))
-        first_went = self._drawn.has_firsts(self._rows["drawn_for"][:going], self._rows["place"][:going])
+        self._withdraw(np.arange(count))
         self._rows.forget(count)
-        if first_went:
-            self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
-        self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
         self._stale += count
         if self._stale > len(self._rows):
@@ -105,17 +94,15 @@ class OutcomeFold:
 
         Who reads the stream from there does not learn their label, and what revises it reaches them no more.
         """
-        gone = [position for position in self._further if position < first]
-        positions = [draw.position for position in gone for draw in self._further.pop(position)]
+        trimmed = [position for position in self._further if position < first]
+        positions = [draw.position for position in trimmed for draw in self._further.pop(position)]
         found = [row for position in positions if (row := self._rows.row(position)) is not None]
         if not found:
             return
-        going = np.array(found, np.intp)
-        self._withdraw(going[going < self._summed])
-        self._summed -= int(np.count_nonzero(going < self._summed))
-        self._rows.drop(going)
-        self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
-        self._stale += len(going)
+        dropped = np.array(found, np.intp)
+        self._withdraw(dropped)
+        self._rows.drop(dropped)
+        self._stale += len(dropped)
 
     def place(self, *, votes_missing: bool = True) -> None:
         """Let all outcomes count in their sums, those too that came since the last time.
@@ -126,16 +113,14 @@ class OutcomeFold:
         rows, voted_from = self._rows, self._first_voted()
         if votes_missing != self._votes_missing or voted_from != self._voted_from:
             earlier, later = sorted((voted_from, self._voted_from))
-            predicted_at = rows["predicted_at"][: self._summed]
-            moved = (predicted_at >= earlier) & (predicted_at < later)
-            if votes_missing != self._votes_missing:
-                moved[:] = True
-            moved &= self.cells.voteless[rows["combination"][: self._summed]]
+            moved = self.cells.voteless[rows["combination"]]
+            if votes_missing == self._votes_missing:
+                moved = moved & (rows["predicted_at"] >= earlier) & (rows["predicted_at"] < later)
             self._voted_from, self._votes_missing = voted_from, votes_missing
-            self._sum_up(np.flatnonzero(moved))
-        if self._summed < len(rows):
-            self._sum_up(np.arange(self._summed, len(rows)))
-            self._summed = len(rows)
+            self._withdraw(np.flatnonzero(moved))
+        pending = np.flatnonzero(rows["pending"])
+        if pending.size:
+            self._sum_up(pending)
 
     def _take(self, entries: Sequence[OutcomeEntry]) -> None:
         """Add outcomes, and let those entries that revise some do so."""
@@ -166,8 +151,6 @@ class OutcomeFold:
             rows["source"][row] = self._sources.code(
                 known.with_further(self._sources.source(draw.assessment, fact))
             )
-            if row < self._summed:
-                self._sum_up(np.array([row]))
             return
         label = rows["true_class"][row]
         true_class = self._space.classes[label] if label != NO_CLASS else ""
@@ -178,7 +161,7 @@ class OutcomeFold:
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
         facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
-        said = list(zip(facts, true_classes, strict=True))
+        pairs = list(zip(facts, true_classes, strict=True))
         index, space = self._class_index, self._space
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
@@ -186,23 +169,21 @@ class OutcomeFold:
             predicted_at=[fact.predicted_at for fact in facts],
             given_at=[e.label.time for e in outcomes],
             combination=[
-                self.cells.combination(space.telling(fact.attributes, fact.predicted_class, fact.votes))
+                self.cells.combination(space.add_pattern(fact.attributes, fact.predicted_class, fact.votes))
                 for fact in facts
             ],
             predicted=[index.get(fact.predicted_class, NONE) for fact in facts],
             score=[fact.score for fact in facts],
             source=[self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
-            correct=[fact.predicted_class == name for fact, name in said],
-            challenger=[self._challenger_right(fact, name) for fact, name in said],
+            correct=[fact.predicted_class == name for fact, name in pairs],
+            challenger=[self._challenger_right(fact, name) for fact, name in pairs],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), NONE),
+            pending=np.ones(len(outcomes), dtype=np.bool_),
             place=request_places((fact.requested_at, fact.request_id) for fact in facts),
             drawn_for=[self._drawn.code(fact) for fact in facts],
         )
-        self.cells.settle()
-        begin = len(self._rows) - len(outcomes)
-        self._drawn.add(self._rows["drawn_for"][begin:], self._rows["place"][begin:])
 
     def _first_voted(self) -> float:
         """When the first prediction with votes was made, seconds since the epoch; infinite without one."""
@@ -243,8 +224,6 @@ class OutcomeFold:
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
             rows["correct"][row] = fact.predicted_class == name
             rows["challenger"][row] = self._challenger_right(fact, name)
-            if row < self._summed:
-                self._sum_up(np.array([row]))
             self._stale += 1
         return bool(found)
 
@@ -256,8 +235,7 @@ class OutcomeFold:
                 del self._recent[position]
 
     def _sum_up(self, chosen: Indices) -> None:
-        """Find in which sums some rows count now."""
-        self._withdraw(chosen)
+        """Find in which sums some rows count."""
         rows = {name: self._rows[name][chosen] for name in _SUMMED_BY}
         counts = rows["alive"] & (rows["predicted"] != NONE)
         counted = {name: column[counts] for name, column in rows.items()}
@@ -273,15 +251,16 @@ class OutcomeFold:
         )
         sums = np.full(len(chosen), NONE)
         sums[counts] = self._sums.numbers(keys)
-        self._rows["sum"][chosen] = sums
+        self._rows["sum"][chosen], self._rows["pending"][chosen] = sums, False
         self._sums.tallies.add(sums[counts], self._rows.marks(chosen[counts]))
 
     def _withdraw(self, chosen: Indices) -> None:
-        """Let some rows count in no sum; before their marks change."""
+        """Let some rows count in no sum until the next `place`; before their marks change."""
         column = self._rows["sum"]
         counted = chosen[column[chosen] != NONE]
         self._sums.tallies.remove(column[counted], self._rows.marks(counted))
         column[counted] = NONE
+        self._rows["pending"][chosen] = True
 
     def _tidy(self) -> None:
         """Number what is left without gaps, so that it is bounded by the number of outcomes.
@@ -293,6 +272,5 @@ class OutcomeFold:
         cells = self._sums.keep(rows.renumber("sum", len(self._sums)), len(self.cells))
         self.cells.keep(combinations, cells)
         self._drawn.keep(rows.renumber("drawn_for", len(self._drawn)))
-        self._drawn.rebuild(rows["drawn_for"], rows["place"])
         self._shared.keep(rows.outcome_keys())
         self._stale = 0

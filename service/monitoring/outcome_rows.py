@@ -1,22 +1,25 @@
-"""The outcomes of one model as columns, in the order of their stream."""
+"""The outcomes of one model as columns, in the order of their stream, and what they were drawn for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from service.domain.arrays import Flags, Indices, Ints, UInt64s
+from service.domain.arrays import Codes, Flags, Indices, Ints, UInt64s
+from service.domain.cells import grouping_key
+from service.domain.request_order import NO_PLACE, Places
 from service.monitoring.outcome_aggregates import mixed
 from service.store.facts import Position
+from service.store.records import Fact
 
 _FEWEST = 64
 _GROWTH = 1.25
 
-NONE = -1
-"""No predicted class, no sum."""
+NONE = -1  # no predicted class, no sum
 
 _COLUMNS = {
     "milliseconds": np.int64,
@@ -32,12 +35,14 @@ _COLUMNS = {
     "challenger": np.bool_,
     "alive": np.bool_,
     "sum": np.int32,
+    "pending": np.bool_,
     "place": np.uint64,
     "drawn_for": np.int32,
 }
-"""Of every outcome, 67 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 68 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
-`sum` is which of the sums it counts in: none if it is retracted, or of a class that the model does not have.
+`sum` is which of the sums it counts in: none if it is retracted, of a class that the model does not have,
+or `pending`, which means that its sum is to be found.
 `place` is that of its request among all requests, and `drawn_for` the group that the request was drawn for.
 """
 
@@ -135,3 +140,113 @@ class OutcomeRows(GrowingColumns):
         kept: Flags = np.bincount(column[column != NONE], minlength=count) > 0
         column[:] = np.append(np.cumsum(kept) - 1, NONE)[column]  # -1 is the last one, and stays
         return kept
+
+
+GroupKey = tuple[str, str]
+"""What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""
+
+_BY_VOTES: GroupKey = ("", "")  # what requests were drawn for that were aimed by votes
+
+
+def drawn_group(fact: Fact) -> GroupKey:
+    """The group that a request was drawn for."""
+    return _BY_VOTES if fact.voters else (grouping_key(fact.grouping, fact.definition), fact.group)
+
+
+class DrawnGroups:
+    """Numbers the groups that labels were requested for, in the order in which requests bring them."""
+
+    def __init__(self) -> None:
+        self._codes: dict[GroupKey, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def code(self, fact: Fact) -> int:
+        """Code of the group that a request was drawn for; of a new one, the next number."""
+        return self._codes.setdefault(drawn_group(fact), len(self._codes))
+
+    def first_places(
+        self, codes: Codes, places: Places, further: Mapping[GroupKey, int]
+    ) -> dict[GroupKey, int]:
+        """Place of the first request, or further draw, of every group; groups by votes are left out.
+
+        Of every request, `codes` has the group that it was drawn for, and `places` its place [n].
+        """
+        found = np.full(len(self._codes), NO_PLACE, np.uint64)
+        np.minimum.at(found, codes, places)
+        firsts = dict(zip(self._codes, found.tolist(), strict=True))
+        for key, place in further.items():
+            firsts[key] = min(place, firsts.get(key, NO_PLACE))
+        return {key: place for key, place in firsts.items() if place != NO_PLACE and key != _BY_VOTES}
+
+    def keep(self, kept: Flags) -> None:
+        """Let go of groups but these [codes], and number those without gaps."""
+        self._codes = {key: number for number, key in enumerate(compress(self._codes, kept))}
+
+
+class SharedDraws:
+    """Further draws of items whose label had been requested before, for another grouping.
+
+    A label has a place in the sample of each grouping that drew it. Outcomes are known by their keys, as
+    `OutcomeRows.outcome_keys` gives them; methods take those that are there, ascending [n].
+    """
+
+    def __init__(self) -> None:
+        self._columns = GrowingColumns(
+            {"outcome": np.int64, "place": np.uint64, "grouping": np.int32, "group": np.int32}
+        )
+        self._groupings: dict[str, int] = {}
+        self._groups: dict[GroupKey, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def add(self, outcome: int, place: int, *, grouping: str, group: GroupKey) -> None:
+        """Add a draw of an outcome, for a group of a grouping; its place is in the order of requests."""
+        self._columns.extend(
+            outcome=[outcome],
+            place=np.array([place], np.uint64),
+            grouping=[self._groupings.setdefault(grouping, len(self._groupings))],
+            group=[self._groups.setdefault(group, len(self._groups))],
+        )
+
+    def places(self, grouping: str, outcomes: Ints, places: Places) -> Places:
+        """Places of outcomes in the sample of one grouping, from those of their requests [n]."""
+        code = self._groupings.get(grouping)
+        if code is None:
+            return places
+        chosen = np.flatnonzero(self._columns["grouping"] == code)
+        rows, found = _rows(outcomes, self._columns["outcome"][chosen])
+        own = places.copy()
+        own[rows[found]] = self._columns["place"][chosen[found]]
+        return own
+
+    def first_places(self, outcomes: Ints) -> dict[GroupKey, int]:
+        """Of every group that such draws were made for, the place of the first one."""
+        firsts = np.full(len(self._groups), NO_PLACE, dtype=np.uint64)
+        _, found = _rows(outcomes, self._columns["outcome"])
+        np.minimum.at(firsts, self._columns["group"][found], self._columns["place"][found])
+        places = zip(self._groups, firsts.tolist(), strict=True)
+        return {group: place for group, place in places if place != NO_PLACE}
+
+    def last_place(self, outcomes: Ints) -> int:
+        """The highest place of draws that share the labels of these outcomes; 0 of none."""
+        _, found = _rows(outcomes, self._columns["outcome"])
+        return int(self._columns["place"][found].max(initial=0))
+
+    def keep(self, outcomes: Ints) -> None:
+        """Drop draws whose outcome was trimmed."""
+        _, found = _rows(outcomes, self._columns["outcome"])
+        kept = {name: self._columns[name][found].copy() for name in ("outcome", "place", "grouping", "group")}
+        self._columns = GrowingColumns({name: column.dtype for name, column in kept.items()})
+        self._columns.extend(**kept)
+
+
+def _rows(outcomes: Ints, sought: Ints) -> tuple[Indices, Flags]:
+    """Row of each outcome that is sought, and whether it is there [m]."""
+    rows = np.searchsorted(outcomes, sought)
+    found = np.zeros(len(sought), np.bool_)
+    inside = rows < len(outcomes)
+    found[inside] = outcomes[rows[inside]] == sought[inside]
+    return rows, found

@@ -14,61 +14,40 @@ from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
+from service.statistics.balance_heuristic import sums as summed
 from service.store.facts import OutcomeEntry
 
 
 @dataclass(frozen=True)
 class ScoredLabels(Columns):
-    """Labels with their scores, as columns [n].
+    """Labels with their scores, as columns [n]."""
 
-    Attributes:
-        cells: label cell of each.
-        predicted: index of the predicted class.
-        scores: of the predicted class.
-        sources: codes of who asked.
-        true_classes: index of the true class.
-        freshness: what forgetting leaves of each.
-    """
-
-    cells: Indices
-    predicted: Indices
-    scores: Floats
-    sources: Indices
-    true_classes: Indices
-    freshness: Floats
+    cells: Indices  # label cell of each
+    predicted: Indices  # index of the predicted class
+    scores: Floats  # of the predicted class
+    sources: Indices  # codes of who asked
+    true_classes: Indices  # index of the true class
+    freshness: Floats  # what forgetting leaves of each
 
 
 @dataclass(frozen=True)
 class LabelSequence(Columns):
-    """Labels that one grouping asked for, as columns [n].
+    """Labels that one grouping asked for, as columns [n]."""
 
-    Attributes:
-        marks: of each, as good as random, which identify the outcome and whether it is right.
-        cells: label cell of each.
-        scores: of the predicted class.
-        correct: whether that is the true class.
-        predicted_at: when it was predicted, seconds since the epoch.
-        places: of their requests among all requests, as `service/domain/request_order.py` gives them.
-    """
-
-    marks: UInt64s
-    cells: Indices
-    scores: Floats
-    correct: Flags
-    predicted_at: Floats
-    places: Places
+    marks: UInt64s  # of each, as good as random, which identify the outcome and whether it is right
+    cells: Indices  # label cell of each
+    scores: Floats  # of the predicted class
+    correct: Flags  # whether that is the true class
+    predicted_at: Floats  # when it was predicted, seconds since the epoch
+    places: Places  # of their requests among all requests, as `service/domain/request_order.py` gives them
 
 
 class OutcomeLedger(OutcomeFold):
-    """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go.
-
-    Attributes:
-        changes: what earlier rounds found of changes.
-    """
+    """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go."""
 
     def __init__(self, space: CellSpace) -> None:
         super().__init__(space)
-        self.changes = ChangeMemory()
+        self.changes = ChangeMemory()  # what earlier rounds found
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows["alive"]))
@@ -122,39 +101,15 @@ class OutcomeLedger(OutcomeFold):
 
         Those of a class that the model does not have are left out.
 
-        Args:
-            at: seconds since the epoch.
-            decay: how fast labels lose weight, 1/s.
-            factors: what changes leave of every row, if not all of all [rows].
-            since: leaves out what was predicted before; seconds since the epoch.
+        Labels lose weight at `decay`, 1/s, and `factors` are what changes leave of every row [rows]. What was
+        predicted before `since` is left out.
         """
-        rows = self._rows
-        # Those that count in no sum are counted in front of the others, and cut off.
-        slots = rows["sum"].astype(np.intp)
-        slots += 1
-        later = (self.last_label_at or 0.0) > at
-        if later:
-            slots[rows["given_at"] > at] = 0
-        if since is not None:
-            slots[rows["predicted_at"] < since] = 0
-        length = len(self._sums) + 1
-        if later or since is not None:
-            counts: Indices = np.bincount(slots, minlength=length)[1:]
-        else:
-            counts = self._sums.tallies.counts
-        if not decay and factors is None:
-            whole = freshness = counts.astype(np.float64)
-        else:
-            # In place, as there are many.
-            fresh = at - rows["predicted_at"]
-            np.maximum(fresh, 0.0, out=fresh)
-            fresh *= -decay
-            np.exp(fresh, out=fresh)
-            whole = freshness = _summed(slots, fresh, length)[1:]
-            if factors is not None:
-                fresh *= factors
-                freshness = _summed(slots, fresh, length)[1:]
-        return self._sums.summed(counts, freshness, whole)
+        slots, fresh, length = self._slots(at, since), self._freshness(at, decay), len(self._sums) + 1
+        counts = np.bincount(slots, minlength=length)[1:]
+        whole = left = summed(slots, fresh, length)[1:]
+        if factors is not None:
+            left = summed(slots, fresh * factors, length)[1:]
+        return self._sums.summed(counts, left, whole)
 
     def by_epoch(
         self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None
@@ -163,18 +118,26 @@ class OutcomeLedger(OutcomeFold):
 
         Of the same sums as `sums`, with the same arguments, in their order; `epochs` has that of every row.
         """
-        rows = self._rows
-        slots = rows["sum"].astype(np.intp) + 1
-        if (self.last_label_at or 0.0) > at:
-            slots[rows["given_at"] > at] = 0
-        length = len(self._sums) + 1
+        slots, fresh, length = self._slots(at), self._freshness(at, decay), len(self._sums) + 1
         some = np.bincount(slots, minlength=length)[1:] > 0
-        fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0))
         whole, left = (
-            _summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
+            summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
             for weights in (fresh, fresh if factors is None else fresh * factors)
         )
         return whole, left
+
+    def _slots(self, at: float, since: float | None = None) -> Indices:
+        """The sum in which every row counts by then, from 1; 0 of rows that count in none [rows]."""
+        rows = self._rows
+        slots = rows["sum"].astype(np.intp) + 1
+        slots[rows["given_at"] > at] = 0
+        if since is not None:
+            slots[rows["predicted_at"] < since] = 0
+        return slots
+
+    def _freshness(self, at: float, decay: float) -> Floats:
+        """What age leaves of every row [rows]."""
+        return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
 
     @property
     def predicted_at(self) -> Floats:
@@ -183,15 +146,15 @@ class OutcomeLedger(OutcomeFold):
 
     def outcomes(self, *, at: float) -> OrderedOutcomes:
         """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
-        sums: Codes = self._rows["sum"]
+        of_rows: Codes = self._rows["sum"]
         tallies = self._sums.tallies
         if (self.last_label_at or 0.0) > at:
-            sums = np.where(self._rows["given_at"] > at, NONE, sums)
-            there = np.flatnonzero(sums != NONE)
+            of_rows = np.where(self._rows["given_at"] > at, NONE, of_rows)
+            there = np.flatnonzero(of_rows != NONE)
             tallies = SumTallies(len(self._sums))
-            tallies.add(sums[there], self._rows.marks(there))
+            tallies.add(of_rows[there], self._rows.marks(there))
         return OrderedOutcomes(
-            sums=sums,
+            sums=of_rows,
             predicted_at=self._rows["predicted_at"],
             cells=self._sums.cells,
             sources=self._sums.sources,
@@ -205,14 +168,13 @@ class OutcomeLedger(OutcomeFold):
         has_label = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
         chosen = np.flatnonzero((rows["sum"] != NONE) & has_label)
         of = rows["sum"][chosen]
-        age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
         return ScoredLabels(
             cells=self._sums.cells[of],
             predicted=rows["predicted"][chosen].astype(np.intp),
             scores=rows["score"][chosen],
             sources=self._sums.sources[of],
             true_classes=rows["true_class"][chosen].astype(np.intp),
-            freshness=np.exp(-decay * age),
+            freshness=self._freshness(at, decay)[chosen],
         )
 
     def label_sequence(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
@@ -243,7 +205,8 @@ class OutcomeLedger(OutcomeFold):
         whose outcomes are there count, whether the grouping is still configured or not: so the order in which
         groups were first labelled depends on neither traffic nor the configuration.
         """
-        return self._drawn.first_places(self._shared.first_places(self._rows.outcome_keys()))
+        shared = self._shared.first_places(self._rows.outcome_keys())
+        return self._drawn.first_places(self._rows["drawn_for"], self._rows["place"], shared)
 
     def place_before(self, count: int) -> int:
         """The highest place among the requests of the `count` first outcomes; 0 of none."""
@@ -268,7 +231,3 @@ class OutcomeLedger(OutcomeFold):
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
         chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != NONE))
         return self._rows["given_at"][chosen], self._rows["correct"][chosen]
-
-
-def _summed(slots: Indices, weights: Floats, length: int) -> Floats:
-    return np.asarray(np.bincount(slots, weights=weights, minlength=length), np.float64)

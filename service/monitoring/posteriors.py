@@ -21,34 +21,23 @@ from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.names import PriorName
+from service.statistics.ratios import ratio
 
-_LEAST_KEPT = 1e-6
-"""Of labels that a change left nothing of; they must not weigh without end."""
+_LEAST_KEPT = 1e-6  # of labels that a change left nothing of; they must not weigh without end
 
 
 @dataclass(frozen=True)
 class WeightedLabels:
-    """The labels that were known at a time.
+    """The labels that were known at a time."""
 
-    Attributes:
-        labels: as columns, weighted; their cells are label cells.
-        by_votes: those that say something of groups by votes, weighted for these; the same, where all do.
-        count: how many there are.
-        asked: how many were asked for by every grouping.
-        relearned: groups that have changed, by grouping and name.
-        changed: probability that every group has changed, by grouping [G].
-    """
-
-    labels: Labels
+    labels: Labels  # as columns, weighted; their cells are label cells
+    # those that say something of groups by votes, weighted for these; the same, where all do
     by_votes: Labels
     count: int
-    asked: dict[str, int]
-    relearned: Mapping[str, Mapping[str, Relearned]]
+    asked: dict[str, int]  # how many were asked for by every grouping
+    relearned: Mapping[str, Mapping[str, Relearned]]  # changed groups, by grouping and name
+    # probability that every group has changed, by grouping [G]
     changed: Mapping[str, Floats] = field(default_factory=dict)
-
-    def of(self, grouping: Grouping) -> Labels:
-        """Those that say something of the groups of a grouping, weighted for these."""
-        return self.by_votes if grouping.is_by_votes else self.labels
 
 
 def weigh_labels(
@@ -112,8 +101,7 @@ def _kept(changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vot
     of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
     left = np.bincount(of, weights=sums.freshness[members], minlength=count)
     all_of_it = np.bincount(of, weights=sums.whole[members], minlength=count)
-    share = np.divide(left, all_of_it, out=np.ones(count), where=all_of_it > 0)
-    return np.maximum(share, _LEAST_KEPT)[regions]
+    return np.maximum(ratio(left, all_of_it, 1.0), _LEAST_KEPT)[regions]
 
 
 def _changes(
@@ -122,20 +110,17 @@ def _changes(
     """What changes leave of every outcome."""
     if run_length is None:
         return ChangeDiscounts(None, {})
-    sources: dict[str, list[int]] = {}
-    for code, source in enumerate(ledger.sources):
-        for grouping in source.groupings:
-            sources.setdefault(grouping, []).append(code)
+    silent = ledger.of_any_vote
     asked = [
         AskedGrouping(
             name,
             index[name].names,
             _looked_at(index, ledger, name),
-            sources[name],
-            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.is_by_votes else (),
+            sources,
+            silent if grouping.is_by_votes and silent.any() else None,
         )
         for name, grouping in index.space.groupings.items()
-        if name in sources
+        if (sources := ledger.is_drawn_for(name)).any()
     ]
     return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
 
@@ -164,14 +149,9 @@ def assess_groupings(
 ) -> dict[str, GroupingSnapshot]:
     """Estimates of the groups of every grouping that has traffic, by the labels that were known at a time.
 
-    Args:
-        settings: of the model.
-        index: its groups.
-        probability_sums: weighted sums of class probabilities, by predicted class.
-        ledger: its outcomes.
-        at: seconds since the epoch.
-        known: the labels that were there then, if they are weighted already.
-        evidence: about the groups of groupings that asked for labels.
+    `probability_sums` are weighted sums of class probabilities, by predicted class. `known` are the labels
+    that were there `at` this time, if they are weighted already. `evidence` is about the groups of groupings
+    that asked for labels.
     """
     proven = evidence or {}
     known = known or weigh_model_labels(settings, index, ledger, now=at)
@@ -180,7 +160,7 @@ def assess_groupings(
         name: assess_groups(
             index[name],
             index.cells.bins,
-            known.of(grouping),
+            known.by_votes if grouping.is_by_votes else known.labels,
             prior=settings.prior,
             changed=known.changed.get(name),
         )
@@ -222,9 +202,7 @@ def assess_groups(
     probability that every group has changed, if changes were sought [G].
     """
     count, bin_count = groups.weights.shape
-    grouped = groups.has_group[labels.cells]
-    if not grouped.all():
-        labels = labels.part(grouped, labels.weights)
+    labels = groups.labels_of(labels)
     return assess_grouping(
         cell_groups=np.repeat(np.arange(count), bin_count),
         cell_bins=np.tile(np.arange(bin_count), count),

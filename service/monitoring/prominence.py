@@ -11,8 +11,7 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.drift import ModelDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 
-OTHER = "other"
-"""Stands for all groups of a grouping that are not prominent."""
+OTHER = "other"  # stands for all groups of a grouping that are not prominent
 
 _LOYALTY = 4
 """A group that was prominent before is preferred by a quarter of the places, so that series do not flap."""
@@ -34,10 +33,10 @@ def prominent_groups(
         alerts = alerts | grouping.evidence.alarming
     if drift is not None and name in drift.groupings:
         alerts = alerts | drift.groupings[name].drifted
-    width = grouping.accuracy_upper - grouping.accuracy_lower
+    width = grouping.accuracy.upper - grouping.accuracy.lower
     return first_places(
         grouping.groups,
-        mean=grouping.accuracy_mean,
+        mean=grouping.accuracy.mean,
         uncertainty=grouping.beliefs.shares * width,
         alerts=alerts,
         limit=limit,

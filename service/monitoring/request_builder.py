@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from service.config.assessments import AssessmentSettings
-from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
+from service.config.model import ModelSettings
+from service.domain.cells import CellSpace
+from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json, encode_packed
 from service.store.request_registry import request_id_of
 from service.store.requests import Draw, Due, OpenRequest, Renewal, RequestStore
@@ -84,6 +85,7 @@ class Drawer:
             ]
 
 
+@dataclass(frozen=True)
 class VendorAssignment:
     """Assigns label requests to vendors: a keyed hash decides, so every replica decides alike.
 
@@ -91,128 +93,119 @@ class VendorAssignment:
     tables, SPAA 2005): a vendor's hash is a number u that is uniform in (0, 1), and the highest -share / ln u
     is asked. Each vendor is the highest in proportion to its share; when one comes, goes or changes its
     share, requests move to it or from it alone.
-
-    Args:
-        shares: positive weights of the vendors that may be asked; empty where there are none.
-        hash_key: of the deployment, 16 bytes: who does not hold it cannot choose item ids for a vendor.
     """
 
-    def __init__(self, shares: Mapping[str, float], hash_key: bytes) -> None:
-        self._shares = dict(shares)
-        self._hash_key = hash_key
+    shares: Mapping[str, float]  # positive weights of the vendors that may be asked; empty without vendors
+    hash_key: bytes  # of the deployment, 16 bytes: who does not hold it cannot choose item ids for a vendor
 
     def vendor(self, request_id: str, attempt: int) -> str:
         """The vendor that an attempt of a request, counted from 1, is sent to; empty where there are none."""
-        return max(self._shares, key=lambda vendor: self._score(request_id, attempt, vendor), default="")
+        return max(self.shares, key=lambda vendor: self._score(request_id, attempt, vendor), default="")
 
     def _score(self, request_id: str, attempt: int, vendor: str) -> tuple[float, str]:
-        return -self._shares[vendor] / math.log(self._uniform(request_id, attempt, vendor)), vendor
+        return -self.shares[vendor] / math.log(self._uniform(request_id, attempt, vendor)), vendor
 
     def _uniform(self, request_id: str, attempt: int, vendor: str) -> float:
         """A number in (0, 1), neither end included; so its logarithm is below 0."""
         text = msgspec.json.encode([request_id, attempt, vendor])
-        hashed = hashlib.blake2b(text, key=self._hash_key, digest_size=8, person=b"assignment").digest()
+        hashed = hashlib.blake2b(text, key=self.hash_key, digest_size=8, person=b"assignment").digest()
         return ((int.from_bytes(hashed) >> 12) + 0.5) / 2**52
 
 
-def request_of(
-    item: Pooled,
-    *,
-    model: str,
-    classes: Sequence[str],
-    assessment: str,
-    settings: AssessmentSettings,
-    group: str,
-    voters: str,
-    definition: bytes,
-    assignment: VendorAssignment,
-    now: float,
-) -> Draw:
-    """A pooled item turned into a request; it does not reveal the prediction, unless configured.
+@dataclass(frozen=True)
+class RequestBuilder:
+    """Makes the label requests of one model."""
 
-    It was drawn for a group of a grouping with this `Grouping.definition`, and by whose votes, if by any.
-    """
-    record = item.record
-    deadline = now + settings.lease_seconds
-    request_id = request_id_of(model, record.item_id)
-    vendor = assignment.vendor(request_id, 1)
-    message: dict[str, Any] = {
-        "request_id": request_id,
-        "model": model,
-        "item_id": record.item_id,
-        "classes": list(classes),
-        "requested_at": _iso(now),
-        "deadline": _iso(deadline),
-        "attempt": 1,
-    }
-    if record.payload:
-        message["payload"] = msgspec.Raw(record.payload)
-    if record.payload_uri:
-        message["payload_uri"] = record.payload_uri
-    if settings.reveal_prediction:
-        message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
-    if vendor:
-        message["vendor"] = vendor
-    return Draw(
-        partition=item.partition,
-        field=item.field,
-        item_hash=item.item_hash,
-        item_id=record.item_id,
-        request_id=request_id,
-        fact=encode_packed(
-            Fact(
-                request_id=request_id,
-                item_id=record.item_id,
-                grouping=settings.asked_grouping,
+    model: str
+    settings: ModelSettings
+    space: CellSpace
+    assignment: VendorAssignment
+
+    def request(self, item: Pooled, assessment: str, group: str, *, now: float) -> Draw:
+        """A pooled item turned into a request; it does not reveal the prediction, unless configured.
+
+        It was drawn for a group of the grouping that the assessment asks about.
+        """
+        settings = self.settings.assessments[assessment]
+        record, grouping = item.record, settings.asked_grouping
+        deadline = now + settings.lease_seconds
+        request_id = request_id_of(self.model, record.item_id)
+        vendor = self.assignment.vendor(request_id, 1)
+        message: dict[str, Any] = {
+            "request_id": request_id,
+            "model": self.model,
+            "item_id": record.item_id,
+            "classes": self.settings.classes,
+            "requested_at": _iso(now),
+            "deadline": _iso(deadline),
+            "attempt": 1,
+        }
+        if record.payload:
+            message["payload"] = msgspec.Raw(record.payload)
+        if record.payload_uri:
+            message["payload_uri"] = record.payload_uri
+        if settings.reveal_prediction:
+            message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
+        if vendor:
+            message["vendor"] = vendor
+        return Draw(
+            partition=item.partition,
+            field=item.field,
+            item_hash=item.item_hash,
+            item_id=record.item_id,
+            request_id=request_id,
+            fact=encode_packed(
+                Fact(
+                    request_id=request_id,
+                    item_id=record.item_id,
+                    grouping=grouping,
+                    group=group,
+                    predicted_class=record.predicted_class,
+                    score=record.score,
+                    attributes=record.attributes,
+                    predicted_at=record.time,
+                    requested_at=now,
+                    votes=record.votes,
+                    voters=self.space.voters_of(grouping),
+                    definition=self.space.groupings[grouping].definition(self.space.score_edges),
+                )
+            ),
+            message=encode_json(message),
+            open=OpenRequest(
+                assessment=assessment,
                 group=group,
+                attributes=record.attributes,
                 predicted_class=record.predicted_class,
                 score=record.score,
-                attributes=record.attributes,
-                predicted_at=record.time,
+                attempt=1,
                 requested_at=now,
-                votes=record.votes,
-                voters=voters,
-                definition=definition,
-            )
-        ),
-        message=encode_json(message),
-        open=OpenRequest(
-            assessment=assessment,
-            group=group,
-            attributes=record.attributes,
-            predicted_class=record.predicted_class,
-            score=record.score,
-            attempt=1,
-            requested_at=now,
-            vendor=vendor,
-        ),
-        deadline=deadline,
-    )
+                vendor=vendor,
+            ),
+            deadline=deadline,
+        )
 
+    def renewal(self, due: Due, *, now: float) -> Renewal:
+        """What becomes of a request whose deadline has passed: another attempt, or its end.
 
-def renewal_of(
-    due: Due, settings: AssessmentSettings | None, *, assignment: VendorAssignment, now: float
-) -> Renewal:
-    """What becomes of a request whose deadline has passed: another attempt, or its end.
-
-    It ends if its assessment is configured no more, and has no settings.
-    """
-    if settings is None or due.open.attempt >= settings.max_attempts:
-        return Renewal(due)
-    attempt = due.open.attempt + 1
-    vendor = assignment.vendor(due.request_id, attempt)
-    deadline = now + settings.lease_seconds
-    message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
-    message |= {
-        "requested_at": msgspec.Raw(encode_json(_iso(now))),
-        "deadline": msgspec.Raw(encode_json(_iso(deadline))),
-        "attempt": msgspec.Raw(encode_json(attempt)),
-    }
-    message.pop("vendor", None)
-    if vendor:
-        message["vendor"] = msgspec.Raw(encode_json(vendor))
-    item_id = msgspec.json.decode(message["item_id"], type=str)
-    return Renewal(due, deadline, encode_json(message), vendor=vendor, item_id=item_id)
+        It ends if its assessment is configured no more.
+        """
+        settings = self.settings.assessments.get(due.open.assessment)
+        if settings is None or due.open.attempt >= settings.max_attempts:
+            return Renewal(due)
+        attempt = due.open.attempt + 1
+        vendor = self.assignment.vendor(due.request_id, attempt)
+        deadline = now + settings.lease_seconds
+        message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
+        message |= {
+            "requested_at": msgspec.Raw(encode_json(_iso(now))),
+            "deadline": msgspec.Raw(encode_json(_iso(deadline))),
+            "attempt": msgspec.Raw(encode_json(attempt)),
+        }
+        message.pop("vendor", None)
+        if vendor:
+            message["vendor"] = msgspec.Raw(encode_json(vendor))
+        item_id = msgspec.json.decode(message["item_id"], type=str)
+        return Renewal(due, deadline, encode_json(message), vendor=vendor, item_id=item_id)
 
 
 def _iso(seconds: float) -> str:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.config.assessments import AssessmentSettings
-from service.config.model import ModelSettings
-from service.domain.cells import AGREE, DISAGREE, CellSpace
-from service.domain.grouping_fingerprints import definitions
-from service.monitoring.acquisition import AcquisitionState, Aim, acquisition_state, select_groups
-from service.monitoring.request_builder import Drawer, Pooled, VendorAssignment, renewal_of, request_of
+from service.domain.cells import AGREE, DISAGREE
+from service.monitoring.assessment_snapshot import AcquisitionState, Aim, acquisition_state, select_groups
+from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
 from service.store.requests import Draw, RequestStore
@@ -23,49 +21,27 @@ MOST_REQUESTS_PER_ROUND = 500
 
 @dataclass(frozen=True)
 class Round:
-    """What the leader did for one model in one round.
+    """What the leader did for one model in one round."""
 
-    Attributes:
-        issued: requests issued, per assessment.
-        aimed: those among them whose group was asked for because it has drifted, per assessment.
-        shortfall: requests that found nothing to draw, per assessment.
-        expired: requests that ended unanswered.
-        reissued: requests that were issued once more.
-    """
-
-    issued: dict[str, int]
-    aimed: dict[str, int]
-    shortfall: dict[str, int]
-    expired: int
-    reissued: int
+    issued: dict[str, int]  # per assessment
+    aimed: dict[str, int]  # those among them whose group was asked for because it has drifted, per assessment
+    shortfall: dict[str, int]  # requests that found nothing to draw, per assessment
+    expired: int  # requests that ended unanswered
+    reissued: int  # requests that were issued once more
 
 
 _DrawItems = Callable[[Sequence[str]], list[Draw | None]]
 """Makes a request of the next item of every group that is named; None where its pool has none."""
 
 
+@dataclass(frozen=True)
 class RequestIssuer:
-    """Asks for labels of one model; `pool_ids` has the ids of pools, by the grouping that asks."""
+    """Requests labels of one model."""
 
-    def __init__(
-        self,
-        model: str,
-        settings: ModelSettings,
-        space: CellSpace,
-        *,
-        requests: RequestStore,
-        pool_ids: Mapping[str, str],
-        rng: np.random.Generator,
-        assignment: VendorAssignment,
-    ) -> None:
-        self._model = model
-        self._settings = settings
-        self._space = space
-        self._definitions = definitions(space)
-        self._requests = requests
-        self._pool_ids = pool_ids
-        self._rng = rng
-        self._assignment = assignment
+    builder: RequestBuilder
+    requests: RequestStore
+    pool_ids: Mapping[str, str]  # by the grouping that asks
+    rng: np.random.Generator
 
     def play(
         self, snapshot: ModelSnapshot | None, traffic: TrafficFacts | None, *, epoch: int, now: float
@@ -78,26 +54,17 @@ class RequestIssuer:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        expired, reissued = self._expire(epoch, now)
+        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
+        ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
         shortfall: dict[str, int] = {}
         if snapshot is not None and traffic is not None:
-            for name, settings in self._settings.assessments.items():
+            for name, settings in self.builder.settings.assessments.items():
                 issued[name], aimed[name], shortfall[name] = self._ask_for(
                     name, settings, snapshot, traffic, epoch=epoch, now=now
                 )
-        return Round(issued, aimed, shortfall, expired, reissued)
-
-    def _expire(self, epoch: int, now: float) -> tuple[int, int]:
-        renewals = [
-            renewal_of(
-                due, self._settings.assessments.get(due.open.assessment), assignment=self._assignment, now=now
-            )
-            for due in self._requests.due(now=now)
-        ]
-        statuses = self._requests.renew(epoch=epoch, renewals=renewals, now=now)
-        return statuses.count("expired"), statuses.count("reissued")
+        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"))
 
     def _ask_for(
         self,
@@ -118,18 +85,17 @@ class RequestIssuer:
         )
         if wanted <= 0:
             return 0, 0, 0
-        drawer = Drawer(self._requests, traffic.partitions, self._pool_ids[drawn_for])
+        drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
 
         def draw(groups: Sequence[str]) -> list[Draw | None]:
-            found = zip(groups, drawer.draw(groups), strict=True)
             return [
-                None if item is None else self._request(name, settings, item, group, now)
-                for group, item in found
+                None if item is None else self.builder.request(item, name, group, now=now)
+                for group, item in zip(groups, drawer.draw(groups), strict=True)
             ]
 
         aimed = 0
         if (ensemble := snapshot.ensembles.get(name)) is not None:
-            planned = self._rng.permutation(np.repeat(ensemble.groups, ensemble.plan))
+            planned = self.rng.permutation(np.repeat(ensemble.groups, ensemble.plan))
             wanted = min(wanted, len(planned))
             draws = _found(draw(planned[:wanted].tolist()))
         elif (challenge := snapshot.challenges.get(name)) is not None:
@@ -138,7 +104,7 @@ class RequestIssuer:
             draws, aimed = self._follow(draw, asking, state.aim, grouping.groups, wanted)
         else:
             return 0, 0, 0
-        statuses = self._requests.issue(
+        statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
             window=state.window,
@@ -163,9 +129,9 @@ class RequestIssuer:
         beliefs, available = asking.situation.beliefs, asking.situation.available
         draws: list[Draw] = []
         aimed = 0
-        suspected = [] if aim is None else aim.groups(available[0], wanted, self._rng)
+        suspected = [] if aim is None else aim.groups(available[0], wanted, self.rng)
         while len(draws) < wanted:
-            named = suspected or select_groups(asking, beliefs, available, wanted - len(draws), self._rng)
+            named = suspected or select_groups(asking, beliefs, available, wanted - len(draws), self.rng)
             if not named:
                 break
             available = available.copy()
@@ -185,7 +151,7 @@ class RequestIssuer:
         No more others than go with the disagreements that are found: else, round by round, the budget would
         go to agreements where disagreements are rare, and nothing be left once one comes.
         """
-        aimed = int(self._rng.binomial(wanted, share))
+        aimed = int(self.rng.binomial(wanted, share))
         others = wanted - aimed
         draws: list[Draw] = []
         if share > 0:
@@ -194,23 +160,9 @@ class RequestIssuer:
                 return []
             if len(draws) < aimed:
                 fitting = len(draws) * (1 - share) / share
-                others = min(others, int(fitting + self._rng.random()))
+                others = min(others, int(fitting + self.rng.random()))
             draws = draws[:aimed]
         return draws + _found(draw([AGREE] * others))
-
-    def _request(self, name: str, settings: AssessmentSettings, item: Pooled, group: str, now: float) -> Draw:
-        return request_of(
-            item,
-            model=self._model,
-            classes=self._settings.classes,
-            assessment=name,
-            settings=settings,
-            group=group,
-            voters=self._space.aimed_by(settings.asked_grouping),
-            definition=self._definitions[settings.asked_grouping],
-            assignment=self._assignment,
-            now=now,
-        )
 
 
 def _found(draws: Sequence[Draw | None]) -> list[Draw]:

@@ -11,8 +11,7 @@ import numpy as np
 from service.config.assessments import ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
-from service.monitoring.acquisition import Aim
-from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
+from service.monitoring.assessment_snapshot import Aim, AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.drift import ModelDrift, model_drift
@@ -24,106 +23,65 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.statistics.drift import aimed_shares
-from service.statistics.groups import Labels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 from service.store.traffic_checkpoints import Marks
 
-FLOW_BINS = 48
-"""Intervals of time by which the flow of labels is counted."""
+FLOW_BINS = 48  # intervals of time by which the flow of labels is counted
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was read of one model.
-
-    Attributes:
-        traffic: its traffic and pools.
-        requests: its label requests, read before the outcomes.
-        ledger: its outcomes.
-        index: its groups by the traffic and the outcomes, built once a round.
-        reference: the window that recent traffic is compared with, if one was set.
-        checkpoint: evidence by labels that the outcome stream has let go of, or soon will.
-        marks: of its traffic, read before it.
-    """
+    """What was read of one model."""
 
     traffic: TrafficFacts
-    requests: RequestFacts
+    requests: RequestFacts  # read before the outcomes
     ledger: OutcomeLedger
-    index: GroupIndex
+    index: GroupIndex  # built once a round
+    # the window that recent traffic is compared with, if one was set
     reference: ReferenceWindow | None = None
+    # evidence by labels that were, or soon will be, trimmed from the outcome stream
     checkpoint: EvidenceCheckpoint | None = None
-    marks: Marks = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict)  # read before the traffic
 
 
 @dataclass(frozen=True)
 class LabelFlow:
-    """Labels over time.
+    """Labels over time."""
 
-    Attributes:
-        edges: of stretches of time, seconds since the epoch [n + 1].
-        correct: labels in each that say that the prediction is right [n].
-        incorrect: the others [n].
-    """
-
-    edges: Floats
-    correct: Ints
-    incorrect: Ints
+    edges: Floats  # of time intervals, seconds since the epoch [n + 1]
+    correct: Ints  # labels of correct predictions [n]
+    incorrect: Ints  # labels of the others [n]
 
 
 @dataclass(frozen=True)
 class ModelSnapshot:
-    """Everything known of one model at one time.
-
-    Attributes:
-        model: its name.
-        settings: its settings.
-        taken_at: seconds since the epoch.
-        predictions: in the traffic.
-        attributes: values of every attribute that groupings use, by name.
-        pool_items: unlabelled items in the pool.
-        pool_item_age: their median age in seconds, from a sample; None of an empty pool.
-        outbox_size: label requests that wait to be published.
-        outcomes: in the beliefs.
-        last_label_at: seconds since the epoch; None before the first.
-        groupings: those that have traffic.
-        assessments: all that are configured.
-        requests: those in flight, by id.
-        recent: the outcomes that came last, the newest first.
-        flow: labels over the time that is remembered.
-        past: estimates of earlier times, oldest first.
-        since: since when thresholds that are known to be crossed are known to be.
-        performances: the latest estimates of performance, by assessment.
-        ensembles: estimates of ensembles and their members, by assessment.
-        challenges: comparisons with challengers, by assessment.
-        reference: the window that "now" is compared with, if one was set.
-        drift: how far recent traffic is from the reference; None while there is no reference.
-    """
+    """Everything known of one model at one time."""
 
     model: str
     settings: ModelSettings
-    taken_at: float
+    taken_at: float  # seconds since the epoch
     predictions: int
-    attributes: Mapping[str, AttributeTraffic]
-    pool_items: int
-    pool_item_age: float | None
-    outbox_size: int
-    outcomes: int
-    last_label_at: float | None
-    groupings: dict[str, GroupingSnapshot]
-    assessments: dict[str, AssessmentSnapshot]
-    requests: dict[str, OpenRequest]
-    recent: list[OutcomeEntry]
-    flow: LabelFlow
-    past: tuple[Moment, ...]
-    since: dict[Fault, Since]
-    performances: Mapping[str, PerformanceSnapshot]
-    ensembles: Mapping[str, EnsembleSnapshot]
-    challenges: Mapping[str, ChallengeSnapshot]
-    reference: ReferenceWindow | None
-    drift: ModelDrift | None
+    attributes: Mapping[str, AttributeTraffic]  # that groupings use, by name
+    pool_items: int  # unlabelled
+    pool_item_age: float | None  # median, seconds, from a sample; None of an empty pool
+    outbox_size: int  # label requests that wait to be published
+    outcomes: int  # that the estimates use
+    last_label_at: float | None  # seconds since the epoch
+    groupings: dict[str, GroupingSnapshot]  # those that have traffic
+    assessments: dict[str, AssessmentSnapshot]  # all that are configured
+    requests: dict[str, OpenRequest]  # open ones, by id
+    recent: list[OutcomeEntry]  # the outcomes that came last, the newest first
+    flow: LabelFlow  # labels over the time that is remembered
+    past: tuple[Moment, ...]  # estimates of earlier times, oldest first
+    since: dict[Fault, Since]  # when violated thresholds were first seen violated
+    performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
+    ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
+    challenges: Mapping[str, ChallengeSnapshot]  # by assessment
+    reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
+    drift: ModelDrift | None  # None while there is no reference
 
 
 def take_snapshot(
@@ -170,6 +128,42 @@ def take_snapshot(
         groupings=groupings,
         now=now,
     )
+    assessments = {
+        name: assessment_snapshot(
+            name,
+            assessment,
+            groupings,
+            requests,
+            interval=settings.interval,
+            now=now,
+            rng=rng,
+            aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
+        )
+        for name, assessment in settings.assessments.items()
+    }
+    ensembles = {
+        name: ensemble_snapshot(
+            asked,
+            index,
+            known.by_votes,
+            in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
+            rng=rng,
+            interval=settings.interval,
+        )
+        for name, asked in settings.assessments_of(EnsembleSettings).items()
+    }
+    challenges = {
+        name: challenge_snapshot(
+            asked,
+            index,
+            known.by_votes,
+            ledger,
+            now=now,
+            interval=settings.interval,
+            since=None if reference is None else reference.until,
+        )
+        for name, asked in settings.assessments_of(ChallengeSettings).items()
+    }
     return ModelSnapshot(
         model=model,
         settings=settings,
@@ -182,27 +176,15 @@ def take_snapshot(
         outcomes=len(ledger),
         last_label_at=ledger.last_label_at,
         groupings=groupings,
-        assessments={
-            name: assessment_snapshot(
-                name,
-                assessment,
-                groupings,
-                requests,
-                interval=settings.interval,
-                now=now,
-                rng=rng,
-                aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
-            )
-            for name, assessment in settings.assessments.items()
-        },
+        assessments=assessments,
         requests=requests.open,
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
         past=past,
         since=faults_since(groupings, before=None if last is None else last.since, past=past, now=now),
         performances=performances,
-        ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
-        challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),
+        ensembles={name: one for name, one in ensembles.items() if one is not None},
+        challenges={name: one for name, one in challenges.items() if one is not None},
         reference=reference,
         drift=drift,
     )
@@ -215,53 +197,11 @@ def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | N
     return None if shares is None else Aim(shares, label_share)
 
 
-def _ensembles(
-    settings: ModelSettings,
-    index: GroupIndex,
-    labels: Labels,
-    requests: RequestFacts,
-    *,
-    rng: np.random.Generator,
-) -> dict[str, EnsembleSnapshot]:
-    found: dict[str, EnsembleSnapshot] = {}
-    for name, asked in settings.assessments_of(EnsembleSettings).items():
-        waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
-        one = ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
-        if one is not None:
-            found[name] = one
-    return found
-
-
-def _challenges(
-    settings: ModelSettings,
-    index: GroupIndex,
-    labels: Labels,
-    ledger: OutcomeLedger,
-    *,
-    reference: ReferenceWindow | None,
-    now: float,
-) -> dict[str, ChallengeSnapshot]:
-    since, interval = None if reference is None else reference.until, settings.interval
-    found: dict[str, ChallengeSnapshot] = {}
-    for name, asked in settings.assessments_of(ChallengeSettings).items():
-        one = challenge_snapshot(asked, index, labels, ledger, now=now, interval=interval, since=since)
-        if one is not None:
-            found[name] = one
-    return found
-
-
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
-    edges = np.linspace(begin, end, FLOW_BINS + 1)
-    given_at, correct = ledger.labels_since(begin)
-    # Stretches hold their beginning; the last one also its end.
-    slots = ((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
-    slots[given_at == end] = FLOW_BINS - 1
-    # What was given after the end, by a clock that is ahead, falls in a last slot that is cut off.
-    np.minimum(slots, FLOW_BINS, out=slots)
-    slots *= 2
-    slots += correct
-    incorrect_correct = np.bincount(slots, minlength=2 * FLOW_BINS + 2)[: 2 * FLOW_BINS].reshape(-1, 2)
-    return LabelFlow(edges, correct=incorrect_correct[:, 1], incorrect=incorrect_correct[:, 0])
+    given_at, is_correct = ledger.labels_since(begin)
+    correct, edges = np.histogram(given_at[is_correct], FLOW_BINS, (begin, end))
+    incorrect, _ = np.histogram(given_at[~is_correct], FLOW_BINS, (begin, end))
+    return LabelFlow(edges, correct, incorrect)
 
 
 def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:
@@ -273,6 +213,5 @@ def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:
     weights = np.repeat(
         [traffic.pool_sizes[p] / len(found) for p, found in sampled], [len(found) for _, found in sampled]
     )
-    order = np.argsort(times)
-    cumulative = np.cumsum(weights[order])
-    return max(0.0, now - float(times[order][np.searchsorted(cumulative, cumulative[-1] / 2)]))
+    median = np.quantile(times, 0.5, weights=weights, method="inverted_cdf")
+    return max(0.0, now - float(median))

@@ -215,41 +215,72 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
     np.testing.assert_allclose(shard.probability_sums[1], [0.1, 0.9])
 
 
+AT_ONCE = 100
+MANY_GROUPS = CellSpace(
+    SPACE.classes,
+    (0.5,),
+    {"region": ByAttribute("region", "region")},
+    CellBounds(attribute_values=AT_ONCE + 2),
+)
+"""Room for so many groups, and two reserved values: each group of a shard is a trial of its own."""
+
+
+def kept_by_place(
+    trials: int,
+    items_of_trial: int,
+    *,
+    gap: float,
+    slots: int,
+    claimed: float | None = None,
+    **decays: float,
+) -> np.ndarray:
+    """How often the items of groups are pooled, by their place in the group's stream.
+
+    Args:
+        trials: groups, a multiple of `AT_ONCE`.
+        items_of_trial: items of each.
+        gap: seconds between them.
+        slots: items of a group that are pooled.
+        claimed: when all items were predicted; as they arrived, if absent.
+        decays: of the shards.
+    """
+    kept = np.zeros(items_of_trial)
+    for first in range(0, trials, AT_ONCE):
+        shard = empty_shard(space=MANY_GROUPS, slots=slots, **decays)
+        items = [
+            ((first + group) * items_of_trial + i, group, START + gap * i)
+            for group in range(AT_ONCE)
+            for i in range(items_of_trial)
+        ]
+        add(shard, items, claimed=claimed)
+        sketches = shard.pools.groupings[POOL].sketches().values()
+        pooled_hashes = np.concatenate([sketch.hashes for sketch in sketches])
+        kept += np.isin(hashes_of(items), pooled_hashes).reshape(AT_ONCE, items_of_trial).sum(axis=0)
+    return kept
+
+
 def test_without_decay_every_item_of_a_cell_is_pooled_equally_often() -> None:
-    kept = np.zeros(20)
-    for run in range(3_000):
-        shard = empty_shard(decay=0.0)
-        items = [(run * 20 + i, 0, START + i) for i in range(20)]
-        add(shard, items)
-        kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
-    # Items of one run exclude each other, which makes the statistic a little smaller than chi-square.
+    kept = kept_by_place(3_000, 20, gap=1, slots=2, decay=0.0)
+    # Items of one group exclude each other, which makes the statistic a little smaller than chi-square.
     assert kept.sum() == 6_000
     assert stats.chisquare(kept).pvalue > 1e-3
 
 
 def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight() -> None:
-    decay = math.log(2) / 10
-    kept = np.zeros(5)
-    for run in range(4_000):
-        shard = empty_shard(decay=decay, slots=1)
-        items = [(run * 5 + i, 0, START + 10 * i) for i in range(5)]
-        add(shard, items)
-        kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
+    kept = kept_by_place(4_000, 5, gap=10, slots=1, decay=math.log(2) / 10)
     expected = 2.0 ** np.arange(5)
     assert stats.chisquare(kept, 4_000 * expected / expected.sum()).pvalue > 1e-3
 
 
 def test_draws_follow_the_arrival_and_a_half_life_of_their_own() -> None:
-    draw_decay, kept = math.log(2) / 10, np.zeros(5)
-    for run in range(4_000):
-        shard = empty_shard(decay=1.0, draw_decay=draw_decay, slots=1)
-        items = [(run * 5 + i, 0, START + 10 * i) for i in range(5)]
-        # All claim the same time, long ago.
-        add(shard, items, claimed=START - 1e6)
-        kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
+    long_ago = START - 1e6
+    decays = {"decay": 1.0, "draw_decay": math.log(2) / 10}
+    kept = kept_by_place(4_000, 5, gap=10, slots=1, claimed=long_ago, **decays)
     expected = 2.0 ** np.arange(5)
     assert stats.chisquare(kept, 4_000 * expected / expected.sum()).pvalue > 1e-3
-    assert shard.traffic.landmark == START - 1e6
+    shard = empty_shard(**decays)
+    add(shard, [(0, 0, START)], claimed=long_ago)
+    assert shard.traffic.landmark == long_ago
 
 
 @settings(max_examples=30)
@@ -289,7 +320,7 @@ def test_pooled_items_of_a_displaced_value_are_in_the_pool_of_other_values() -> 
     sketches = shard.pools.groupings[POOL].sketches()
     assert sketches.keys() == {"2", "3", OTHER}
     assert set(sketches[OTHER].hashes.tolist()) == set(hashes_of(first[:2]).tolist())
-    assert shard.pools.gone == {(POOL, "1")}
+    assert shard.pools.deleted == {(POOL, "1")}
     assert set(shard.pools.holders) == {item for s in sketches.values() for item in s.hashes.tolist()}
 
 

@@ -12,11 +12,11 @@ from scipy.spatial.distance import jensenshannon
 from snapshots import DROPPED, MIXED, NOW, drifting, snapshot
 from traffic_tables import JointCell, traffic_of
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.acquisition import Aim
+from service.monitoring.assessment_snapshot import Aim
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_encoding import LabelCells
@@ -138,7 +138,7 @@ def replace_groupings(space: CellSpace) -> CellSpace:
 
 def test_scores_promise_the_accuracy_of_their_bins() -> None:
     taken = drifting()
-    bins = taken.groupings["score_bin"].accuracy_mean
+    bins = taken.groupings["score_bin"].accuracy.mean
     expected = by_class(taken).expected_accuracy
     assert expected[DOGS] == pytest.approx(0.6 * bins[0] + 0.4 * bins[1])
 

@@ -78,15 +78,15 @@ def test_every_environment_is_a_group(believed: GroupingSnapshot) -> None:
 
 def test_environments_are_drawn_towards_one_another(believed: GroupingSnapshot) -> None:
     labelled = slice(0, len(ENVIRONMENTS) - 1)
-    assert believed.accuracy_mean[labelled].std() < 0.5 * believed.own_rate[labelled].std()
+    assert believed.accuracy.mean[labelled].std() < 0.5 * believed.own_rate[labelled].std()
     assert (believed.own_share[labelled] < 0.5).all()
 
 
 def test_one_without_labels_is_believed_to_be_like_the_others(believed: GroupingSnapshot) -> None:
     at = ENVIRONMENTS.index(UNLABELLED)
-    others = np.delete(believed.accuracy_mean, at)
+    others = np.delete(believed.accuracy.mean, at)
     assert np.isnan(believed.own_rate[at])
     # Nearer to what the others are than to the scores, which say .95; and less sure.
-    assert abs(believed.accuracy_mean[at] - others.mean()) < 0.05
-    widths = believed.accuracy_upper - believed.accuracy_lower
+    assert abs(believed.accuracy.mean[at] - others.mean()) < 0.05
+    widths = believed.accuracy.upper - believed.accuracy.lower
     assert widths[at] > np.median(widths)

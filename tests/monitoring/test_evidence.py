@@ -10,11 +10,10 @@ from scipy import stats
 from snapshots import known
 from traffic_tables import JointCell, traffic_of
 
-from benchmarks.watched_evidence import grouping_evidence
+from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.request_order import request_places, requested_at
 from service.monitoring.anytime_tests import KINDS, GroupingEvidence
-from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_aggregates import mixed
@@ -55,7 +54,7 @@ def evidence(
     reference: ReferenceWindow | None = None,
     before: GroupingEvidence | None = None,
 ) -> GroupingEvidence:
-    watched = WatchedGroups.alone(GROUPS, has_threshold=has_threshold)
+    watched = lone_groups(GROUPS, has_threshold=has_threshold)
     return grouping_evidence(watched, labels, groups, settings=model, reference=reference, before=before)
 
 

@@ -70,7 +70,6 @@ def labelled(cells: list[tuple[str, str, int, int]], space: CellSpace = SPACE) -
     found = LabelCells(space)
     for vote, region, predicted, score_bin in cells:
         number = found.combination({CHALLENGE: vote, "region": region})
-        found.settle()
         found.cells(np.array([number]), np.array([predicted]), np.array([score_bin]))
     return found
 
@@ -150,7 +149,6 @@ def test_a_binary_score_of_either_class_is_in_the_bin_of_the_positive_one() -> N
     cells = [JointCell((), 0, 2, 1, 1.0, 0.9), JointCell((), 1, 2, 1, 1.0, 0.9)]
     found = LabelCells(space)
     number = found.combination({})
-    found.settle()
     found.cells(np.array([number, number]), np.array([0, 1]), np.array([2, 2]))
     groups = GroupIndex(space, traffic_of(space, cells), found)[POSITIVE_SCORE]
     assert groups.names == ["[0,0.25)", "[0.75,1]"]

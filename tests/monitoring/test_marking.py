@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.cells import OTHER
 from service.domain.traffic_counts import WHOLE, TableCounts, TableKey, TrafficCounts
 from service.monitoring.checkpoint_schedule import (
@@ -56,8 +56,8 @@ class Model:
 
     def look(self) -> None:
         due = due_marks(self.marks, self.counts, self.window, self.settings, now=self.now)
-        self.marks = {name: mark for name, mark in self.marks.items() if name not in due.going}
-        self.marks |= due.coming
+        self.marks = {name: mark for name, mark in self.marks.items() if name not in due.removed}
+        self.marks |= due.added
 
     def run(self, hours: int) -> Model:
         for _ in range(hours):

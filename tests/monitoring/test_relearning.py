@@ -35,8 +35,9 @@ RUN_LENGTH = 1_000
 CAMERAS, COLOURS = 3, 2
 """Cell: camera times colours plus colour."""
 
-BY_CAMERA = AskedGrouping("camera", [f"camera-{n}" for n in range(CAMERAS)], np.arange(6) // COLOURS, [0])
-BY_COLOUR = AskedGrouping("colour", [f"colour-{n}" for n in range(COLOURS)], np.arange(6) % COLOURS, [1])
+FIRST, SECOND = np.array([True, False]), np.array([False, True])  # of two who asked
+BY_CAMERA = AskedGrouping("camera", [f"camera-{n}" for n in range(CAMERAS)], np.arange(6) // COLOURS, FIRST)
+BY_COLOUR = AskedGrouping("colour", [f"colour-{n}" for n in range(COLOURS)], np.arange(6) % COLOURS, SECOND)
 
 
 COLUMNS = ("cells", "sources", "correct", "predicted_at")
@@ -156,7 +157,7 @@ def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides(
 
 def test_a_change_leaves_all_of_labels_whose_cells_tell_nothing_of_its_groups() -> None:
     told, silent = outcomes(1), outcomes(2, source=1)
-    factors, found = look(joined(told, silent), replace(BY_CAMERA, silent=[1]))
+    factors, found = look(joined(told, silent), replace(BY_CAMERA, silent=SECOND))
     np.testing.assert_array_equal(factors[:600], look(told, BY_CAMERA)[0])
     np.testing.assert_array_equal(factors[600:], 1.0)
     assert found.regions is not None
@@ -164,7 +165,7 @@ def test_a_change_leaves_all_of_labels_whose_cells_tell_nothing_of_its_groups() 
 
 
 def test_labels_whose_cells_tell_nothing_of_a_grouping_that_asked_for_them_detect_nothing() -> None:
-    assert look(outcomes(8), replace(BY_CAMERA, silent=[0]))[1].factors is None
+    assert look(outcomes(8), replace(BY_CAMERA, silent=FIRST))[1].factors is None
 
 
 def test_labels_that_others_asked_for_detect_nothing() -> None:

@@ -81,8 +81,8 @@ def test_overall_accuracy_is_asked_by_score_bin() -> None:
 
 def test_overall_accuracy_stands_on_all() -> None:
     whole = TAKEN.groupings["all"]
-    assert value("credence_group_accuracy_mean_ratio", grouping="all", group="all") == whole.accuracy_mean[0]
-    assert whole.accuracy_lower[0] < 0.25 * sum(ACCURACY.values()) / 0.75 < whole.accuracy_upper[0]
+    assert value("credence_group_accuracy_mean_ratio", grouping="all", group="all") == whole.accuracy.mean[0]
+    assert whole.accuracy.lower[0] < 0.25 * sum(ACCURACY.values()) / 0.75 < whole.accuracy.upper[0]
 
 
 def test_the_expected_cost_of_predicted_classes_is_shown_and_of_no_other_groups() -> None:
@@ -110,9 +110,9 @@ def test_without_costs_none_are_shown() -> None:
 def test_the_shortest_interval_is_no_wider() -> None:
     shortest = snapshot(interval_kind="highest_density").groupings["class"]
     tails = TAKEN.groupings["class"]
-    widths = [g.accuracy_upper - g.accuracy_lower for g in (shortest, tails)]
+    widths = [g.accuracy.upper - g.accuracy.lower for g in (shortest, tails)]
     assert (widths[0] < widths[1]).all()
-    np.testing.assert_array_equal(shortest.accuracy_mean, tails.accuracy_mean)
+    np.testing.assert_array_equal(shortest.accuracy.mean, tails.accuracy.mean)
 
 
 @pytest.mark.parametrize("prior", ["learned", "informed", "informed_jeffreys", "uniform", "vague"])
@@ -121,7 +121,7 @@ def test_every_prior_makes_a_snapshot(prior: str, count: int) -> None:
     taken = snapshot(count, prior=prior)
     for grouping in taken.groupings.values():
         for name in ("accuracy", "ece"):
-            lower, mean, upper = (getattr(grouping, f"{name}_{end}") for end in ("lower", "mean", "upper"))
+            lower, mean, upper = vars(getattr(grouping, name)).values()
             assert np.isfinite([lower, mean, upper]).all()
             assert (lower <= upper).all()
 
@@ -188,14 +188,14 @@ def test_the_accuracy_over_all_traffic_is_known_by_the_grouping_that_asked_most(
     asked_by_class = {"worst": ASSESSMENTS["worst"]}
     found = snapshot(99, assessments=asked_by_class)
     by_class, everything = (found.groupings[name] for name in ("class", "all"))
-    np.testing.assert_allclose(everything.accuracy_mean, by_class.beliefs.overall.mean())
+    np.testing.assert_allclose(everything.accuracy.mean, by_class.beliefs.overall.mean())
     assert everything.groups == ["all"]
 
 
 def test_under_a_fixed_prior_all_traffic_is_one_group() -> None:
     found = snapshot(prior="informed")
     by_class, everything = (found.groupings[name] for name in ("class", "all"))
-    assert everything.accuracy_mean != pytest.approx(by_class.beliefs.overall.mean(), abs=1e-6)
+    assert everything.accuracy.mean != pytest.approx(by_class.beliefs.overall.mean(), abs=1e-6)
 
 
 def test_eighty_columns_of_a_terminal_are_enough() -> None:

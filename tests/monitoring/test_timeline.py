@@ -85,7 +85,7 @@ def test_memory_asks_for_the_latest_moment_that_it_lacks_and_for_none_before_the
 def test_only_the_named_groups_are_remembered() -> None:
     kept = moment(NOW, {"class": CLASS}, {"class": ["owl", "dog", "gone"]}).groupings["class"]
     assert kept.index == {"dog": 0, "owl": 1}
-    assert kept.accuracy.mean.tolist() == CLASS.accuracy_mean[[1, 2]].tolist()
+    assert kept.accuracy.mean.tolist() == CLASS.accuracy.mean[[1, 2]].tolist()
 
 
 def test_the_latest_moment_is_known() -> None:

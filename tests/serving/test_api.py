@@ -204,7 +204,7 @@ def test_a_timeline_ends_with_what_is_believed_now(client: Client) -> None:
     points = client.get("/m/timeline?grouping=class&group=dog")["points"]
     assert [p["time"] for p in points] == [NOW - 3_500, NOW - 2_500, NOW - 1_500, NOW]
     assert [p["labels"] for p in points] == [0, 33, 67, 100]
-    mean = TAKEN.groupings["class"].accuracy_mean[1]
+    mean = TAKEN.groupings["class"].accuracy.mean[1]
     assert points[-1]["accuracy"]["mean"] == pytest.approx(mean)
 
 

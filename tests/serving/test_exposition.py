@@ -58,31 +58,23 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
     pipeline = PipelineMetrics(registry, lambda: NOW)
-    pipeline.consumed("m", 3)
-    pipeline.times_clipped("m", future=1, past=2)
-    pipeline.labels_taken(applied=1, duplicate=1)
-    pipeline.label_delayed("m", 30.0)
+    pipeline.takes_predictions(["m"])
+    pipeline.takes_labels(["m"])
+    pipeline.may_lead({"m": ["worst"]})
+    pipeline.learns_performance(["m"])
     pipeline.dead_lettered("predictions", ["malformed"])
-    pipeline.consumer_paused("predictions")
+    pipeline.consumer_paused.labels("predictions")
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
-    pipeline.backed_off("predictions", "redis")
-    pipeline.records_lost("predictions", 2)
-    pipeline.log_broken("predictions", "recreated")
-    pipeline.flushed("predictions", 0.01)
-    pipeline.flush_refused("predictions")
-    pipeline.snapshot_taken(0.1)
-    pipeline.round_failed("redis")
-    pipeline.leading(True)
-    pipeline.published("m", 1)
-    pipeline.draws_short("m", "worst", 1)
-    pipeline.requests_chosen("m", "worst", policy=3, drift=1)
-    pipeline.performance_failed("m")
+    pipeline.backoffs.labels("predictions", "redis")
+    pipeline.records_lost.labels("predictions")
+    pipeline.log_breaks.labels("predictions", "recreated")
+    pipeline.flushes_refused.labels("predictions")
+    pipeline.rounds_failed.labels("redis")
     vendors = VendorMetrics(registry)
-    vendors.called("acme", "/models", 200)
-    vendors.login_refused()
-    vendors.waiting("acme", 1)
-    vendors.claimed("acme", "m", 2)
-    vendors.wrote("acme", "m", "answer")
+    vendors.calls.labels("acme", "/models", "2xx")
+    vendors.waits.labels("acme")
+    vendors.claims.labels("acme", "m")
+    vendors.labels.labels("acme", "m", "answer")
     return registry
 
 
@@ -329,7 +321,7 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
     assert there_then.labels.tolist() == [30, 30, 30]
     assert before.groupings["class"].beliefs.labels_counted.tolist() == [60, 60, 60]
     now, then = before.groupings["class"], there_then.accuracy
-    assert (then.upper - then.lower > now.accuracy_upper - now.accuracy_lower).all()
+    assert (then.upper - then.lower > now.accuracy.upper - now.accuracy.lower).all()
 
 
 def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:

@@ -123,7 +123,7 @@ def test_the_accuracy_of_the_others_is_that_of_their_traffic() -> None:
     rest = SHOWN.other.members
     lower, mean, upper = SHOWN.other.accuracy
     assert mean == pytest.approx(
-        np.average(grouping.accuracy_mean[rest], weights=grouping.beliefs.shares[rest])
+        np.average(grouping.accuracy.mean[rest], weights=grouping.beliefs.shares[rest])
     )
     assert lower < mean < upper
 

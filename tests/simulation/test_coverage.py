@@ -19,7 +19,8 @@ from service.statistics.tasks import TASKS
 
 BUDGETS = (50, 100, 200, 500)
 BINS = 10
-BATCH = 25
+BATCH = 50
+"""Labels between beliefs, which are most of the work."""
 NOMINAL = 0.95
 ALLOWED = 0.02
 """The promise: coverage is at least nominal minus two points."""

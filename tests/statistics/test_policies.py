@@ -164,7 +164,10 @@ def test_choosing_leaves_beliefs_as_they_were(policy: str, key: tuple[str, str])
 @every_pair
 def test_a_run_chooses_as_often_together_with_others_as_alone(policy: str, key: tuple[str, str]) -> None:
     together = choose(policy, key, 3, runs=2_000)[:, 0]
-    alone = np.array([choose(policy, key, seed)[0, 0] for seed in range(400)])
+    task = make(key)
+    given = situation(task)  # which choosing leaves as it was
+    seeds = map(np.random.default_rng, range(400))
+    alone = np.array([POLICIES[policy]().choose(task, given, rng)[0, 0] for rng in seeds])
     first, second = (np.bincount(chosen, minlength=GROUPS) / len(chosen) for chosen in (together, alone))
     # Five standard errors of a share of 400, over 44 pairs and four groups.
     np.testing.assert_allclose(first, second, atol=5 * 0.5 / 400**0.5)

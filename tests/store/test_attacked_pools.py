@@ -82,7 +82,7 @@ def test_an_id_that_repeats_with_good_predictions_does_not_hide_bad_ones(connect
         answer_all(site, waiting)
     accuracy = monitor.refresh(NOW).groupings["all"]
     # Favourites are right and half of the traffic; all others are wrong.
-    assert accuracy.accuracy_lower[0] < 0.5 < accuracy.accuracy_upper[0]
+    assert accuracy.accuracy.lower[0] < 0.5 < accuracy.accuracy.upper[0]
 
 
 def answer_all(site: Site, waiting: list[dict[str, Any]]) -> None:

@@ -159,16 +159,16 @@ def test_another_challenger_begins_without_labels_and_the_model_is_no_worse_for_
     found, everything = snapshot.challenges["next"], snapshot.groupings[ALL]
     assert found.labels.sum() == 0
     assert found.evidence_worse == pytest.approx(1)
-    assert everything.accuracy_upper[0] > (MODEL == TRUE).mean()
+    assert everything.accuracy.upper[0] > (MODEL == TRUE).mean()
 
 
 def test_the_models_own_accuracy_stays_right(connection: Connection) -> None:
     _, asked, monitor = told(connection)
     everything = monitor.refresh(NOW).groupings[ALL]
     truth = (MODEL == TRUE).mean()
-    assert everything.accuracy_lower[0] <= truth <= everything.accuracy_upper[0]
+    assert everything.accuracy.lower[0] <= truth <= everything.accuracy.upper[0]
     # Plainly counted, labels of disagreements would say far less.
-    assert (MODEL == TRUE)[asked].mean() < 0.6 < everything.accuracy_mean[0]
+    assert (MODEL == TRUE)[asked].mean() < 0.6 < everything.accuracy.mean[0]
 
 
 def test_who_answers_as_the_challenger_does_speaks_for_it(connection: Connection) -> None:

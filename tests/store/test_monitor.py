@@ -394,7 +394,7 @@ def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that
     assert taken.outcomes == anew.outcomes == 6, "the correction has lost what it revises"
     for name, grouping in taken.groupings.items():
         np.testing.assert_array_equal(grouping.beliefs.labels, anew.groupings[name].beliefs.labels)
-        np.testing.assert_array_equal(grouping.accuracy_mean, anew.groupings[name].accuracy_mean)
+        np.testing.assert_array_equal(grouping.accuracy.mean, anew.groupings[name].accuracy.mean)
     assert taken.recent == anew.recent
 
 
@@ -614,7 +614,7 @@ def test_labels_that_suspicion_asked_for_bias_no_belief(connection: Connection) 
     assert taken.groupings["region"].beliefs.labels_counted.sum() >= 500
     # Three of four predictions are right, wherever labels were asked.
     overall = taken.groupings["all"]
-    assert overall.accuracy_lower[0] < 0.75 < overall.accuracy_upper[0]
+    assert overall.accuracy.lower[0] < 0.75 < overall.accuracy.upper[0]
 
 
 def test_a_process_that_starts_anew_knows_the_reference_that_others_marked(connection: Connection) -> None:

@@ -76,7 +76,7 @@ def test_its_accuracy_is_that_of_now_and_known_by_fewer_labels(labelled: Connect
     (forgets, at), (keeps, _) = seen(labelled), seen(labelled, forgetting={"after_change": False})
     south, north = at["south"], at["north"]
     now, ever = forgets.groupings["region"], keeps.groupings["region"]
-    assert now.accuracy_mean[south] < 0.2 < ever.accuracy_mean[south]
+    assert now.accuracy.mean[south] < 0.2 < ever.accuracy.mean[south]
     assert now.beliefs.labels[south] < 0.8 * ever.beliefs.labels[south]
     # Of a group without a change, older labels count less than the latest ones, but count.
     assert 50 < now.beliefs.labels[north] < ever.beliefs.labels[north]

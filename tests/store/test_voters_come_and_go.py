@@ -173,8 +173,8 @@ class TestAdded:
         right = MODEL == TRUE
         truth = np.array([right[region == REGION].mean() for region in range(2)])
         assert (there.beliefs.labels > then.beliefs.labels).all()
-        assert (there.accuracy_lower <= truth).all()
-        assert (there.accuracy_upper >= truth).all()
+        assert (there.accuracy.lower <= truth).all()
+        assert (there.accuracy.upper >= truth).all()
 
     def test_once_it_is_taken_away_all_is_as_it_was(
         self, connection: Connection, before: ModelSnapshot, added: dict[str, Any], voters: list[str]

@@ -148,7 +148,7 @@ class GroupState(Document):
         description="time until then with the budgets that renew; null if they never suffice, or none renews",
     )
     calibration_gap: float = measure(
-        lambda grouping: grouping.beliefs.scores - grouping.accuracy_mean,
+        lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,
         gauge(
             "credence_group_calibration_gap_ratio",
             "ratio",

@@ -128,15 +128,15 @@ def _sort_values(
     cost = grouping.cost
     columns: dict[SortKey, tuple[npt.NDArray[np.generic], Order]] = {
         "evidence": (_evidence(grouping), "desc"),
-        "accuracy": (grouping.accuracy_mean, "asc"),
+        "accuracy": (grouping.accuracy.mean, "asc"),
         "group": (np.array([name.casefold() for name in grouping.groups]), "asc"),
         "share": (beliefs.shares, "desc"),
         "labels": (beliefs.labels_counted, "desc"),
-        "ece": (grouping.ece_mean, "desc"),
-        "gap": (beliefs.scores - grouping.accuracy_mean, "desc"),
+        "ece": (grouping.ece.mean, "desc"),
+        "gap": (beliefs.scores - grouping.accuracy.mean, "desc"),
         "cost": (cost.mean if cost else np.zeros(len(grouping.groups)), "desc"),
         "drift": (np.zeros(len(grouping.groups)) if drift is None else drift.suspicion, "desc"),
-        "uncertainty": (grouping.accuracy_upper - grouping.accuracy_lower, "desc"),
+        "uncertainty": (grouping.accuracy.upper - grouping.accuracy.lower, "desc"),
     }
     return columns[sort]
 
@@ -144,5 +144,5 @@ def _sort_values(
 def _evidence(grouping: GroupingSnapshot) -> Floats:
     """Evidence that a group is bad: the probability of its being below the threshold, then its accuracy."""
     below = np.zeros(len(grouping.groups)) if grouping.accuracy_below is None else grouping.accuracy_below
-    worse: Floats = np.round(below, 2) - grouping.accuracy_mean * 1e-3
+    worse: Floats = np.round(below, 2) - grouping.accuracy.mean * 1e-3
     return worse

@@ -190,7 +190,7 @@ def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) 
 
 def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
     settings = state.settings
-    width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
+    width = 100 * (grouping.accuracy.upper[group] - grouping.accuracy.lower[group])
     share = percent(float(grouping.beliefs.shares[group]))
     if chooser(settings) == "random":
         return f"chosen at random: it has {share} of the traffic"
@@ -203,6 +203,6 @@ def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: in
         depends = f"precision and recall depend on how many of these are {settings.positive_class}"
         return f"{depends}; they have {share} of the traffic"
     if settings.metric == "calibration":
-        ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
+        ece = 100 * (grouping.ece.upper[group] - grouping.ece.lower[group])
         return f"the interval of its calibration error is {ece:.1f} points wide, with {share} of the traffic"
     return f"the interval of its accuracy is {width:.1f} points wide, with {share} of the traffic"
