@@ -83,7 +83,7 @@ def test_an_answer_that_was_read_before_it_was_confirmed_is_confirmed_when_it_is
 ) -> None:
     (claim,) = acme.claim()
     assert office.service is not None
-    office.service.answers.calls = Forgetting(office.connection)
+    office.service.calls = Forgetting(office.connection)
     path = f"/models/m/requests/{claim['request_id']}/{'answer' if fields else 'skip'}"
     body = {"claim_id": claim["claim_id"], **fields}
     headers = {} if key is None else {"Idempotency_Key": key}

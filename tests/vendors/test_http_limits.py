@@ -24,7 +24,7 @@ from harness import wait_for
 from office import TOKENS, V1, Caller, Office, Open
 
 from service.domain.errors import ConfigurationError
-from service.serving.vendor_api.rate_limits import Buckets
+from service.serving.vendor_api.auth import Buckets
 from service.serving.web import timely
 from service.serving.web.server import WebServer
 

@@ -105,7 +105,7 @@ def test_a_call_that_is_under_way_is_not_done_a_second_time(open_office: Open) -
 def test_a_call_counts_as_running_for_as_long_as_it_may_wait(open_office: Open) -> None:
     office = open_office(api={"wait_seconds": 300})
     assert office.service is not None
-    office.service.answers.calls.begin("acme", "k", fingerprint=b"call", owner="o")
+    office.service.calls.begin("acme", "k", fingerprint=b"call", owner="o")
     (key,) = office.connection.client.scan_iter(match=f"{office.connection.prefix}:*:idempotency:*")
     assert office.connection.client.ttl(key) > 300
 
