@@ -10,7 +10,7 @@ from service.app.docgen.tables import table_lines
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
-from service.serving.documents.questions import chooser, question
+from service.serving.documents.words import chooser, question
 
 
 def check(options: argparse.Namespace) -> int:

@@ -47,6 +47,11 @@ class Interval(Document):
         return cls.at_index(estimate, which) if math.isfinite(estimate.mean[which]) else None
 
 
+def finite_or_none(value: float) -> float | None:
+    """The number; None for NaN and infinities, which JSON does not have."""
+    return float(value) if math.isfinite(value) else None
+
+
 class Problem(Document):
     """Why a request was not answered."""
 

@@ -1,22 +1,27 @@
-"""Results in words, for people who have never heard of the method."""
+"""What assessments ask, and their results, in words for people who have never heard of the method."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from service.config.assessments import (
+    QUALITIES,
+    AssessmentSettings,
+    ChallengeSettings,
     ComparisonSettings,
+    EnsembleSettings,
     EstimationSettings,
     IdentificationSettings,
     PerformanceSettings,
+    PolicySettings,
 )
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
-from service.serving.documents.questions import chooser, quality
 
 NOTHING_LEARNED = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
@@ -24,6 +29,12 @@ _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
 _HOUR = 3_600.0
 _DAY = 86_400.0
+_ESTIMATED = {
+    "accuracy": "How accurate is the model in every {grouping}?",
+    "overall_accuracy": "How accurate is the model over all traffic?",
+    "calibration": "How well calibrated is the model in every {grouping}?",
+    "confusion": "What is each predicted class really?",
+}
 _VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 
 
@@ -78,20 +89,52 @@ def place(grouping: str, group: str) -> str:
     return "all traffic" if grouping == "all" else f"{grouping} {group}"
 
 
-def found(
-    state: AssessmentSnapshot,
-    grouping: GroupingSnapshot | None,
-    performance: PerformanceSnapshot | None,
-    ensemble: EnsembleSnapshot | None,
-    challenge: ChallengeSnapshot | None,
-) -> str:
+def quality(settings: IdentificationSettings) -> str:
+    """What an identification looks for."""
+    return QUALITIES[settings.metric, settings.end]
+
+
+def question(settings: AssessmentSettings) -> str:
+    """What an assessment asks."""
+    match settings:
+        case IdentificationSettings():
+            several = f"{settings.top_m} groups by {settings.grouping} are"
+            asked = f"{settings.grouping} is" if settings.top_m == 1 else several
+            return f"Which {asked} the {quality(settings)}?"
+        case ComparisonSettings(between=[first, second]):
+            rivals = f"{settings.grouping} {first} less or more accurate than {second}"
+            return f"Is {rivals}, by more than {100 * settings.region:g} points?"
+        case PerformanceSettings():
+            return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
+        case EnsembleSettings():
+            return f"How precise are the ensemble and its members on class {settings.positive_class}?"
+        case ChallengeSettings():
+            by = f"{100 * settings.margin:g} percentage points"
+            return f"Is {settings.challenger} better than the model, by more than {by}?"
+        case _:
+            return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+
+
+def chooser(settings: AssessmentSettings) -> str:
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble or a challenge."""
+    return settings.policy if isinstance(settings, PolicySettings) else "planned"
+
+
+def found(snapshot: ModelSnapshot, name: str) -> str:
     """What an assessment has found, and how sure it is; empty where nothing can be said."""
-    if performance is not None:
+    if (performance := snapshot.performances.get(name)) is not None:
         precision, recall = _precision_and_recall(performance)
         return f"Precision {precision}, recall {recall}"
-    others = "" if ensemble is None else _of_ensemble(ensemble)
-    if others := others if challenge is None else _of_challenge(challenge):
-        return others
+    if (ensemble := snapshot.ensembles.get(name)) is not None:
+        return _of_ensemble(ensemble)
+    if (challenge := snapshot.challenges.get(name)) is not None:
+        return _of_challenge(challenge)
+    state = snapshot.assessments[name]
+    return _of_groups(state, snapshot.groupings.get(state.grouping))
+
+
+def _of_groups(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
+    """The result of an estimation, an identification or a comparison."""
     settings = state.settings
     if isinstance(settings, EstimationSettings) and grouping is not None:
         return _least_known(settings, grouping)

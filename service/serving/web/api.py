@@ -15,8 +15,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import Activity, activity
 from service.serving.documents.base import Document, Problem
 from service.serving.documents.confusion import ConfusionMatrix, confusion_matrix
-from service.serving.documents.drift_measures import GroupDrift
-from service.serving.documents.drifts import group_drift
+from service.serving.documents.drifts import GroupDrift, group_drift
 from service.serving.documents.group_details import Reliability, Timeline, reliability, timeline
 from service.serving.documents.groups import GroupTable, Order, SortKey, group_table
 from service.serving.documents.models import ModelState, Overview, model_state, overview
