@@ -12,7 +12,7 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.base import Document, Interval, Seconds
+from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
 
 _MOST_RANKED = 20
 _MOST_NEXT = 10
@@ -144,7 +144,7 @@ def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
             member=name,
             precision=Interval.at_index(ensemble.beliefs, m),
             share=ensemble.shares[m].item(),
-            missed=None if missed is None or np.isnan(missed[m]) else float(missed[m]),
+            missed=None if missed is None else finite_or_none(missed[m]),
         )
         for m, name in enumerate(ensemble.members)
     ]

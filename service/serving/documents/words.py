@@ -23,7 +23,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
 
-NOTHING_LEARNED = "No estimate yet: there is no traffic, or the first estimate is still being computed."
+NO_ESTIMATE = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
 _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
@@ -98,9 +98,10 @@ def question(settings: AssessmentSettings) -> str:
     """What an assessment asks."""
     match settings:
         case IdentificationSettings():
-            several = f"{settings.top_m} groups by {settings.grouping} are"
-            asked = f"{settings.grouping} is" if settings.top_m == 1 else several
-            return f"Which {asked} the {quality(settings)}?"
+            groups = f"{settings.top_m} groups by {settings.grouping} are"
+            if settings.top_m == 1:
+                groups = f"{settings.grouping} is"
+            return f"Which {groups} the {quality(settings)}?"
         case ComparisonSettings(between=[first, second]):
             rivals = f"{settings.grouping} {first} less or more accurate than {second}"
             return f"Is {rivals}, by more than {100 * settings.region:g} points?"
@@ -137,7 +138,7 @@ def _of_groups(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> 
     """The result of an estimation, an identification or a comparison."""
     settings = state.settings
     if isinstance(settings, EstimationSettings) and grouping is not None:
-        return _least_known(settings, grouping)
+        return _most_uncertain(settings, grouping)
     if isinstance(settings, IdentificationSettings) and state.extreme is not None and len(state.groups):
         order = (-state.extreme).argsort(kind="stable")[: settings.top_m]
         names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
@@ -158,9 +159,9 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     """Which member is least precise, and what sharing labels has saved."""
     least = int(np.argmin(ensemble.beliefs.mean))
     precision = Interval.at_index(ensemble.beliefs, least)
-    said = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
+    least_precise = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
     left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has enough labels"
-    return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
+    return f"{least_precise}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
 
 def _of_challenge(there: ChallengeSnapshot) -> str:
@@ -171,17 +172,17 @@ def _of_challenge(there: ChallengeSnapshot) -> str:
         f"{there.challenger} is worse": worse,
         "The two are about as accurate": max(0.0, 1 - better - worse),
     }
-    said = max(probabilities, key=lambda words: probabilities[words])
+    relation = max(probabilities, key=lambda words: probabilities[words])
     lower, upper = there.difference.lower[0], there.difference.upper[0]
     by = f"{100 * there.difference.mean[0]:+.1f} points [{100 * lower:+.1f}, {100 * upper:+.1f}]"
-    sentence = f"{said} ({probability(probabilities[said])}): {by}"
+    sentence = f"{relation} ({probability(probabilities[relation])}): {by}"
     least = int(np.argmax(there.worse[1:])) + 1 if len(there.groups) > 1 else 0
     if least and there.worse[least] > max(worse, _EVEN):
         sentence += f"; worse in {there.groups[least]} ({probability(float(there.worse[least]))})"
     return sentence
 
 
-def _least_known(settings: EstimationSettings, grouping: GroupingSnapshot) -> str:
+def _most_uncertain(settings: EstimationSettings, grouping: GroupingSnapshot) -> str:
     """The group of an estimation with the widest interval."""
     estimate = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((estimate.upper - estimate.lower).argmax())
@@ -192,26 +193,26 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     """How a binary classifier does at its threshold."""
     precision, recall = _precision_and_recall(there)
     on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
-    said = [f"{on} is {precision}, and recall is {recall}."]
+    sentences = [f"{on} is {precision}, and recall is {recall}."]
     if not np.isfinite(there.measures["precision"].mean):
-        said.append("Nothing is called positive there.")
+        sentences.append("Nothing is called positive there.")
     if there.missed:
         targets = ", and ".join(
             _target(name, there.targets[name], missed) for name, missed in there.missed.items()
         )
-        said.append(f"{targets[0].upper()}{targets[1:]}.")
+        sentences.append(f"{targets[0].upper()}{targets[1:]}.")
     if not there.labels:
-        said.append("There are no labels yet, so this is estimated from scores alone.")
-    return " ".join(said)
+        sentences.append("There are no labels yet, so this is estimated from scores alone.")
+    return " ".join(sentences)
 
 
 def _target(measure: str, wanted: float, missed: float) -> str:
     """Whether a target is met."""
     end = "most" if measure == "false_positive_rate" else "least"
-    asked = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
+    target = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
     if missed >= _EVEN:
-        return f"{asked} is missed with a probability of {probability(missed)}"
-    return f"{asked} is met with a probability of {probability(1 - missed)}"
+        return f"{target} is missed with a probability of {probability(missed)}"
+    return f"{target} is met with a probability of {probability(1 - missed)}"
 
 
 def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:

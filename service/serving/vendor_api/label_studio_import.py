@@ -54,10 +54,10 @@ class AnnotationImport:
         Raises:
             Unavailable: Redis or Kafka cannot answer now; take all of them again later.
         """
-        newest = _newest_of(annotations)
+        positions = _newest_of(annotations)
         plans = [
             self._plan(annotation)
-            if isinstance(annotation, Annotation) and newest[annotation.request_id] == at
+            if isinstance(annotation, Annotation) and positions[annotation.request_id] == at
             else _Plan("ignored")
             for at, annotation in enumerate(annotations)
         ]
@@ -88,19 +88,19 @@ class AnnotationImport:
 
     def _retract(self, digest: str) -> Imported:
         asked = self._requests.asked
-        named = asked.annotation(self._vendor, digest) if digest else None
-        known = None if named is None else asked.newest(self._vendor, named[0])
-        if named is None or known is None or known.annotation != digest:
+        request = asked.annotation(self._vendor, digest) if digest else None
+        newest = None if request is None else asked.newest(self._vendor, request[0])
+        if request is None or newest is None or newest.annotation != digest:
             return Imported(task=None, request_id=None, state="ignored")
-        request_id, item_id = named
+        request_id, item_id = request
         closed = asked.look(self._vendor, request_id, item_id)
-        under_way = closed is not None and closed.state == "open" and not known.says("")
-        if closed is None or not (closed.state == "answered" or under_way):
+        is_submitted = closed is not None and closed.state == "open" and not newest.says("")
+        if closed is None or not (closed.state == "answered" or is_submitted):
             return Imported(task=None, request_id=request_id, state="unchanged")
         if closed.is_full:
             return Imported(task=None, request_id=request_id, state="too-many-revisions")
         self._service.write_all(self._vendor, [VendorLabel(self._model, request_id, "retraction", item_id)])
-        asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(known, true_class=""))
+        asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(newest, true_class=""))
         return Imported(task=None, request_id=request_id, state="submitted")
 
     def _plan(self, annotation: Annotation) -> _Plan:
@@ -110,8 +110,8 @@ class AnnotationImport:
         # The task's data went through other hands, so the item may be any.
         if annotation.request_id != request_id_of(self._model, annotation.item_id):
             return _Plan("not-found")
-        known = self._requests.asked.newest(self._vendor, annotation.request_id)
-        if known is not None and annotation.time is not None and annotation.time.timestamp() < known.time:
+        newest = self._requests.asked.newest(self._vendor, annotation.request_id)
+        if newest is not None and annotation.time is not None and annotation.time.timestamp() < newest.time:
             return _Plan("ignored")
         label = VendorLabel(
             model=self._model,
@@ -128,7 +128,7 @@ class AnnotationImport:
             return _revision(closed, label)
         if looked.state != "submitted":
             return _Plan("submitted", label, annotation.claim_id)
-        return _plan_of_submitted(known, label, annotation.claim_id)
+        return _plan_of_submitted(newest, label, annotation.claim_id)
 
     def _class_of(self, annotation: Annotation) -> str | None:
         """The class that an annotation chooses; empty for a skip, None if it is no class of the model."""
@@ -136,12 +136,12 @@ class AnnotationImport:
 
     def _remember(self, annotation: Annotation, *, written: bool) -> None:
         """Remember an annotation; of what others have labelled only if there is a label of it."""
-        known = self._requests.asked.newest(self._vendor, annotation.request_id)
-        if known is None and not written:
+        before = self._requests.asked.newest(self._vendor, annotation.request_id)
+        if before is None and not written:
             return
         true_class = self._class_of(annotation)
         newest = Newest(
-            annotation=annotation_digest(annotation.identity) or ("" if known is None else known.annotation),
+            annotation=annotation_digest(annotation.identity) or (before.annotation if before else ""),
             time=annotation.time.timestamp() if annotation.time else self._service.clock(),
             true_class=class_digest(true_class).hex() if true_class else "",
         )
@@ -177,14 +177,14 @@ def _revision(closed: Closed | None, label: VendorLabel) -> _Plan:
     return _Plan("submitted", _as_revision(label))
 
 
-def _plan_of_submitted(known: Newest | None, label: VendorLabel, claim_id: str) -> _Plan:
+def _plan_of_submitted(newest: Newest | None, label: VendorLabel, claim_id: str) -> _Plan:
     """What to do about a request whose answer is on its way, or was lost before it was written.
 
     A correction does for both: it answers what is not answered. Kafka keeps the order.
     """
-    if known is not None and known.says(label.true_class):
+    if newest is not None and newest.says(label.true_class):
         return _Plan("unchanged")
-    if label.true_class or known is not None:
+    if label.true_class or newest is not None:
         return _Plan("submitted", _as_revision(label))
     return _Plan("submitted", label, claim_id)
 

@@ -72,13 +72,8 @@ class TimelyProtocol(H11Protocol):
 class WebServer:
     """Serves an application, behind `Guard`, from a thread of its own.
 
-    Args:
-        app: served.
-        name: of the thread.
-        host: address to listen on.
-        port: to listen on; 0 takes a free one.
-        certificate: PEM files of a certificate and its key, to serve HTTPS; HTTP, if absent.
-        connections: open at the same time; more are answered with 503.
+    Port 0 takes a free one. With PEM files of a `certificate` and its key it serves HTTPS. More `connections`
+    than these at the same time are answered with 503.
 
     Raises:
         ConfigurationError: the certificate cannot be used.
