@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import secrets
 from collections.abc import Callable
 
 import msgspec
@@ -15,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.domain.errors import Unavailable
 from service.serving.vendor_api.problems import GONE_STATUS, Kind, Refused, unavailable
-from service.store.idempotency import IdempotencyRecords
+from service.store.idempotency import Call, IdempotencyRecords
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +62,9 @@ class Idempotency:
 
     async def _once(self, key: str, scope: Scope, receive: Receive, send: Send) -> None:
         records, state = self._records(), scope["state"]
-        vendor, fingerprint, owner = state["vendor"], _fingerprint(scope), secrets.token_hex(8)
+        call = Call(state["vendor"], key, _fingerprint(scope))
         try:
-            begun = await run_in_threadpool(records.begin, vendor, key, fingerprint=fingerprint, owner=owner)
+            begun = await run_in_threadpool(records.begin, call)
         except Unavailable as error:
             log_unserved(scope, error)
             raise unavailable() from error
@@ -84,12 +83,12 @@ class Idempotency:
 
         def store() -> None:
             if response is None or response.status >= 500 or response.status in _RETRY_STATUSES:  # noqa: PLR2004 - server errors
-                records.abandon(vendor, key, fingerprint=fingerprint, owner=owner)
+                records.abandon(call)
                 return
             stored = msgspec.msgpack.encode(response)
             if state["no_store"] or len(stored) > LONGEST_KEPT_BYTES:
                 stored = _NOT_STORED
-            records.finish(vendor, key, fingerprint=fingerprint, owner=owner, response=stored)
+            records.finish(call, stored)
 
         try:
             response = await self._response(scope, receive)
@@ -98,7 +97,8 @@ class Idempotency:
                 await run_in_threadpool(store)
             except Unavailable as error:
                 log.warning(
-                    "the outcome of a call could not be stored", extra={"vendor": vendor, "cause": str(error)}
+                    "the outcome of a call could not be stored",
+                    extra={"vendor": call.vendor, "cause": str(error)},
                 )
         await _send(response, send)
 

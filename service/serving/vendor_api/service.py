@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from service.domain.errors import Unavailable
 from service.serving.vendor_api.claims import REFUSALS, Claims, ModelRequests, check
 from service.serving.vendor_api.labels import LabelWriter, VendorLabel
 from service.serving.vendor_api.problems import Kind, Refused
-from service.store.idempotency import IdempotencyRecords
+from service.store.idempotency import Call, IdempotencyRecords
 from service.telemetry.instruments import VendorMetrics
 
 log = logging.getLogger(__name__)
@@ -54,23 +53,24 @@ class VendorService:
         model = self.claims.model_of(vendor, label.model)
         name = msgspec.json.encode(["answer", label.model, label.request_id, claim_id]).decode()
         fingerprint = hashlib.blake2b(f"{label.kind}\n{label.true_class}".encode(), digest_size=16).digest()
-        owner = secrets.token_hex(8)
-        begun = self.calls.begin(vendor, name, fingerprint=fingerprint, owner=owner)
+        call = Call(vendor, name, fingerprint)
+        begun = self.calls.begin(call)
         if begun.status == "done":
             return
         if begun.status == "different":
             raise Refused(Kind.ANSWERED_DIFFERENTLY)
         try:
             item_id = self._submit(model, vendor, claim_id, label)
-            self._record_item(vendor, name, item_id)
+            # A closed request is not found without its item.
+            self.calls.finish(Call(vendor, f"item {name}", _ITEM), item_id.encode())
             self._write(vendor, [replace(label, item_id=item_id)], model, [(label.request_id, claim_id)])
         except (Refused, Unavailable) as error:
             # This very answer may have closed the request: then the reply was lost.
             is_closed = isinstance(error, Refused) and error.kind is Kind.NOT_FOUND
             if not is_closed or not self._has_closed(model, vendor, name, label):
-                self.calls.abandon(vendor, name, fingerprint=fingerprint, owner=owner)
+                self.calls.abandon(call)
                 raise
-        self.calls.finish(vendor, name, fingerprint=fingerprint, owner=owner, response=b"")
+        self.calls.finish(call, b"")
 
     def revise(self, vendor: str, label: VendorLabel) -> None:
         """Correct an answer, or retract it."""
@@ -143,18 +143,12 @@ class VendorService:
         check(model.claims.submit(vendor, label.request_id, claim_id, now=self.clock()))
         return request.item_id
 
-    def _record_item(self, vendor: str, name: str, item_id: str) -> None:
-        """Remember the item of a request that the vendor holds: a closed one is not found without it."""
-        self.calls.finish(
-            vendor, f"item {name}", fingerprint=_ITEM, owner=secrets.token_hex(8), response=item_id.encode()
-        )
-
     def _has_closed(self, model: ModelRequests, vendor: str, name: str, label: VendorLabel) -> bool:
         """Whether an answer of this class, or a skip, has closed a request that the vendor has held."""
-        owner, item_name = secrets.token_hex(8), f"item {name}"
-        begun = self.calls.begin(vendor, item_name, fingerprint=_ITEM, owner=owner)
+        item_call = Call(vendor, f"item {name}", _ITEM)
+        begun = self.calls.begin(item_call)
         if begun.status != "done":
-            self.calls.abandon(vendor, item_name, fingerprint=_ITEM, owner=owner)
+            self.calls.abandon(item_call)
             return False
         closed = model.asked.look(vendor, label.request_id, begun.response.decode())
         if closed is None:
