@@ -31,32 +31,20 @@ ANNOTATIONS_PATH = "/label-studio/annotations"
 
 Content = TypeVar("Content")
 
-_EXPORT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "an export of Label Studio, `JSON` or `JSON_MIN`",
-        "content": {
-            "application/json": {
-                "schema": {"type": "array", "maxItems": MOST_ENTRIES, "items": {"type": "object"}},
-            }
-        },
-    }
-}
-_HOOK: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "a webhook event of Label Studio",
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["action"],
-                    "properties": {"action": {"type": "string"}},
-                }
-            }
-        },
-    }
-}
+
+def _json_body(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
+
+
+_EXPORT = _json_body(
+    "an export of Label Studio, `JSON` or `JSON_MIN`",
+    {"type": "array", "maxItems": MOST_ENTRIES, "items": {"type": "object"}},
+)
+_HOOK = _json_body(
+    "a webhook event of Label Studio",
+    {"type": "object", "required": ["action"], "properties": {"action": {"type": "string"}}},
+)
 
 
 class TasksBody(Body):
