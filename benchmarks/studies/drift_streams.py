@@ -221,7 +221,7 @@ def streams(pool: Pool, scenario: Scenario, runs: int, rng: np.random.Generator)
     shape = runs, len(severity)
     said, truths = [], []
     for group, accuracy in enumerate(pool.accuracy.tolist()):
-        items = np.flatnonzero(pool.grouped.groups == group)
+        items = np.flatnonzero(pool.groups == group)
         right = pool.recording.correct[rng.choice(items, shape)]
         turned = severity * min(1.0, scenario.points / 100 / max(accuracy, 1e-12))
         said.append(right & (rng.random(shape) >= turned))

@@ -19,10 +19,9 @@ from benchmarks.studies import running
 from service.domain.arrays import Flags, Floats
 from service.replay import plots
 from service.replay.arguments import positive
-from service.replay.class_files import load_superclasses
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.figures import draw_pool, results_figure
-from service.replay.grouping import Grouper
+from service.replay.grouping import Grouper, load_superclasses
 from service.replay.measures import Result
 from service.replay.pool import Pool
 from service.replay.recording import Recording
@@ -108,9 +107,9 @@ def experiments(
         superclasses: classes of every superclass; without any, consecutive ones.
     """
     classes = recording.classes
-    strata = Pool(recording, Grouper(BINS, "equal_size").by_predicted_class(recording))
-    widths = Pool(recording, Grouper(BINS, "equal_width").by_predicted_class(recording))
-    bins = Pool(recording, Grouper(BINS, "equal_size").bins_alone(recording))
+    strata = Grouper(BINS, "equal_size").by_predicted_class(recording)
+    widths = Grouper(BINS, "equal_width").by_predicted_class(recording)
+    bins = Grouper(BINS, "equal_size").bins_alone(recording)
     size, groups = recording.size, len(strata.names)
     few = max(1, runs // _FEWER)
     three = uniform, informed, thompson = tuple(PAPERS.values())

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
 from service.replay.challenge_command import challenge_tables
-from service.replay.class_files import load_costs, load_superclasses
 from service.replay.digits import digits_recordings, digits_voters
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.ensemble_command import ensemble_tables
 from service.replay.figures import draw_pool, draw_results
-from service.replay.grouping import Grouper
+from service.replay.grouping import Grouper, load_superclasses
 from service.replay.options import DIGITS, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
@@ -125,7 +125,7 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
     if metric == "cost":
         if options.costs is None:
             raise RecordingError("--costs", "the metric cost needs a cost matrix; name its file")
-        costs = np.ascontiguousarray(load_costs(options.costs, recording.classes).T[pool.predicted])
+        costs = np.ascontiguousarray(_load_costs(options.costs, recording.classes).T[pool.predicted])
     return Study(
         pool=pool,
         task=task,
@@ -168,9 +168,35 @@ def grouped_pool(recording: Recording, options: argparse.Namespace, grouping: st
         if options.superclasses is None:
             raise RecordingError("--superclasses", "the grouping by superclass needs a file; name it")
         superclasses = load_superclasses(options.superclasses, recording)
-        return Pool(recording, grouper.by_superclass(recording, superclasses))
+        return grouper.by_superclass(recording, superclasses)
     if grouping == "score_bin":
-        return Pool(recording, grouper.bins_alone(recording))
+        return grouper.bins_alone(recording)
     if grouping == "all":
-        return Pool(recording, grouper.all(recording))
-    return Pool(recording, grouper.by_predicted_class(recording))
+        return grouper.all(recording)
+    return grouper.by_predicted_class(recording)
+
+
+def _load_costs(path: Path, classes: int) -> Floats:
+    """Costs [K, K] by true class, in rows, and predicted class, in columns, of any unit.
+
+    The file is text: K lines of K numbers, separated by commas or blanks.
+
+    Raises:
+        RecordingError: the file cannot be used.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").replace(",", " ").splitlines()
+        matrix = np.array([[float(word) for word in line.split()] for line in lines if line.strip()])
+    except OSError as error:
+        raise RecordingError(str(path), f"it cannot be read ({error.strerror}); name another file") from error
+    except ValueError as error:
+        raise RecordingError(
+            str(path), "it is not a square of numbers; write a line of costs for every true class"
+        ) from error
+    if matrix.shape != (classes, classes):
+        raise RecordingError(
+            str(path), f"it has the shape {matrix.shape}; {classes} classes need {classes} by {classes} costs"
+        )
+    if not np.isfinite(matrix).all():
+        raise RecordingError(str(path), "a cost is not a finite number; correct it")
+    return matrix

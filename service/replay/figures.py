@@ -87,7 +87,7 @@ def _of_groups(study: Study) -> Iterator[tuple[str, Figure]]:
     fit = LearnedCurve().fit(pool.cells, items[None], correct[None])
     accuracy = single(fit.groups())
     every = f"all {pool.recording.size:,} labels"
-    if pool.grouped.bin_count > 1:
+    if pool.bin_count > 1:
         lower, upper = accuracy.interval(study.mass)
         cells = pool.cells
         ece = calibration_error(beliefs=single(fit.bins()), scores=cells.scores, shares=cells.shares)
@@ -124,8 +124,8 @@ def _reliability(pool: Pool, seed: int) -> Iterator[tuple[str, Figure]]:
     Bins are equally wide: of an overconfident model nearly all of equally many items would be drawn at 1.
     """
     recording = pool.recording
-    whole = Pool(recording, Grouper(_RELIABILITY_BINS).all(recording))
-    bins, cells = whole.grouped.bins, whole.cells
+    whole = Grouper(_RELIABILITY_BINS).all(recording)
+    bins, cells = whole.bins, whole.cells
     few = min(_FEW_LABELS, recording.size)
     sample = np.random.default_rng(seed).choice(recording.size, few, replace=False)
     of_sample = sums(bins[sample], np.ones(few), _RELIABILITY_BINS)

@@ -12,7 +12,6 @@ from service.replay.digits import digits_recordings
 from service.replay.engine import Method
 from service.replay.grouping import Grouper
 from service.replay.measures import Result
-from service.replay.pool import Pool
 from service.replay.recording import Recording
 from service.replay.study import RUNS_AT_ONCE, Study, _pairs, run_batch, true_metric
 from service.replay.workers import Workers, batches, workers
@@ -54,7 +53,7 @@ def test_several_processes_find_what_one_finds() -> None:
 
 def test_methods_see_the_same_orders_of_items() -> None:
     made = recording([9, 8])
-    pool = Pool(made, Grouper(1).all(made))
+    pool = Grouper(1).all(made)
     study = Study(pool, "estimation", "accuracy", runs=8, budget=5, at=(1, 2, 3, 4, 5))
     found = [
         study.run(Method("uniform", policy), Workers()).per_run["rmse"] for policy in ("random", "thompson")
@@ -99,7 +98,7 @@ RUNS = 40
 
 
 def measured(digits: Recording, task: str, metric: str, method: Method, **options: Any) -> Result:
-    pool = Pool(digits, Grouper(10, "equal_size").by_predicted_class(digits))
+    pool = Grouper(10, "equal_size").by_predicted_class(digits)
     return Study(pool, task, metric, runs=RUNS, **options).run(method, Workers())
 
 
