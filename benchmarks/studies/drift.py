@@ -17,9 +17,8 @@ from benchmarks.studies.drift_streams import HEALTHY, NO_DRIFT, SHAPES, DriftStu
 from benchmarks.studies.drift_summary import draw_drift, drift_summary
 from service.config.change import ForgettingSettings
 from service.domain.errors import RecordingError
-from service.replay.arguments import counts, positive, share
 from service.replay.command import grouped_pool
-from service.replay.options import DEFAULTS, add_grouping
+from service.replay.options import DEFAULTS, add_grouping, counts, positive, share
 from service.replay.recording import Recording
 from service.replay.tables import Table
 from service.replay.workers import Advance, Workers

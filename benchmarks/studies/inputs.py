@@ -20,8 +20,7 @@ from benchmarks.studies.inputs_study import InputsStudy
 from benchmarks.studies.inputs_summary import draw_inputs, inputs_summary
 from benchmarks.studies.inputs_watched import HEALTHY, ROUND
 from service.domain.errors import RecordingError
-from service.replay.arguments import positive, real, share
-from service.replay.options import DIGITS, Binning
+from service.replay.options import DIGITS, Binning, positive, real, share
 from service.replay.recording import Recording, load_recording
 from service.replay.tables import Table
 from service.replay.workers import Advance, Workers

@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks.studies import running
 from service.domain.arrays import Flags, Floats
 from service.replay import plots
-from service.replay.arguments import positive
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.figures import draw_pool, results_figure
 from service.replay.grouping import Grouper, load_superclasses
 from service.replay.measures import Result
+from service.replay.options import positive
 from service.replay.pool import Pool
 from service.replay.recording import Recording
 from service.replay.study import Study

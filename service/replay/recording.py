@@ -12,8 +12,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import RecordingError
 from service.replay.columns import Columns
-from service.replay.parquet import read_parquet
-from service.replay.plain import read_npz, read_text
+from service.replay.readers import read_npz, read_parquet, read_text
 
 _READERS: dict[str, Callable[[Path], Columns]] = {
     ".npz": read_npz,
