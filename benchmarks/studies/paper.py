@@ -28,7 +28,7 @@ from service.replay.recording import Recording
 from service.replay.study import Study
 from service.replay.summary import comparison, estimation, identification
 from service.replay.tables import Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 
 VAGUE = Method("vague", "random")
 """What the paper's tables call UPrior was made with pseudo-counts of 1e-6 instead of 1."""
@@ -196,7 +196,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def paper_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> Iterator[Table]:
     """All tables that every recording can serve."""
     for recording in recordings:
@@ -208,7 +208,7 @@ def paper_tables(
         ):
             study = experiment.study
             results = {
-                method: study.run(method, crew, advance(f"{experiment.name}: {method}", study.runs))
+                method: study.run(method, crew, f"{experiment.name}: {method}")
                 for method in experiment.methods
             }
             if options.plots:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from service.replay.recording import Recording, load_recording
 from service.replay.study import Study
 from service.replay.summary import summary
 from service.replay.tables import Table, print_tables
-from service.replay.workers import Advance, Workers, progress, workers
+from service.replay.workers import Workers, workers
 from service.statistics.tasks import TASKS
 
 _LABELS = (50, 100, 200, 500)
@@ -36,8 +35,8 @@ def replay(options: argparse.Namespace) -> int:
     options = completed(options)
     make_directory(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
-    with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
-        tables = list(_tables(recordings, options, crew, advance))
+    with workers(options.jobs, for_programs=options.json) as crew:
+        tables = _tables(recordings, options, crew)
     print_tables(tables, as_json=options.json, as_markdown=options.markdown)
     return 0
 
@@ -63,28 +62,19 @@ def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
     return [load_recording(Path(name), decision_values=options.decision_values)]
 
 
-def _tables(
-    recordings: list[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
-) -> Iterator[Table]:
+def _tables(recordings: list[Recording], options: argparse.Namespace, crew: Workers) -> list[Table]:
     if options.task == "ensemble":
-        yield from ensemble_tables(recordings, options, crew, advance)
-    elif options.task == "challenge":
-        yield from challenge_tables(recordings, options, advance)
-    else:
-        tables = performance_tables if options.task == "performance" else _study_tables
-        for recording in recordings:
-            yield from tables(recording, options, crew, advance)
+        return ensemble_tables(recordings, options, crew)
+    if options.task == "challenge":
+        return challenge_tables(recordings, options, crew)
+    tables = performance_tables if options.task == "performance" else _study_tables
+    return [table for recording in recordings for table in tables(recording, options, crew)]
 
 
-def _study_tables(
-    recording: Recording, options: argparse.Namespace, crew: Workers, advance: Advance
-) -> list[Table]:
+def _study_tables(recording: Recording, options: argparse.Namespace, crew: Workers) -> list[Table]:
     """Replay a recording by every method, and tell what was found."""
     study = _study(recording, options)
-    results = {
-        method: study.run(method, crew, advance(f"{recording.name} {method}", study.runs))
-        for method in _methods(options)
-    }
+    results = {method: study.run(method, crew, f"{recording.name} {method}") for method in _methods(options)}
     if options.plots:
         draw_results(study, results, options.plots)
         draw_pool(study, options.plots)

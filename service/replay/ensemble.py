@@ -20,7 +20,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.ensembles import ITSELF
-from service.replay.workers import Advanced, Workers
+from service.replay.workers import Workers
 from service.statistics import beta as betas
 from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
@@ -128,9 +128,9 @@ class EnsembleStudy:
         if max(self.labels) > self.items.called.min():
             raise ValueError("no member can have more labels than items that it calls positive")
 
-    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, name: str = "") -> list[Run]:
         """All runs with so many labels for each member."""
-        return workers.each(run_once, [(self, labels, number) for number in range(self.runs)], advanced)
+        return workers.each(run_once, [(self, labels, number) for number in range(self.runs)], name)
 
 
 def run_once(study: EnsembleStudy, labels: int, number: int) -> Run:

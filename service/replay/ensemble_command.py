@@ -18,7 +18,7 @@ from service.replay.ensemble import METHODS, MIXINGS, SEPARATE, SHARED, Ensemble
 from service.replay.one_class import ClassTables, Column, chosen_class, label_counts, positive_classes
 from service.replay.recording import Recording, load_recording, same_items
 from service.replay.tables import Cell, Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 from service.statistics.sample_sharing import MOST_MEMBERS
 
 
@@ -63,7 +63,7 @@ class Found:
 
 
 def ensemble_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> list[Table]:
     """Replay the recordings of all members together, and tell what was found.
 
@@ -73,10 +73,7 @@ def ensemble_tables(
     found = []
     for study in _studies(recordings, options):
         name = f"ensemble class {study.items.positive_class}"
-        runs = {
-            labels: study.run(labels, crew, advance(f"{name}, {labels} labels each", study.runs))
-            for labels in study.labels
-        }
+        runs = {labels: study.run(labels, crew, f"{name}, {labels} labels each") for labels in study.labels}
         found.append(Found(study, runs))
     if options.plots:
         draw_ensemble(found, options.plots)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.replay.workers import Advanced, Workers
+from service.replay.workers import Workers
 from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
 from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
@@ -111,12 +111,12 @@ class PerformanceStudy:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
         return fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=pool.unit)
 
-    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, name: str = "") -> list[Run]:
         """All runs with so many labels."""
         # Scores tell the same in all runs, so that is learned here and not in each.
         unlabelled = self.unlabelled
         numbers = range(self.runs)
-        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], advanced)
+        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], name)
 
 
 def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:

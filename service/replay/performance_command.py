@@ -15,7 +15,7 @@ from service.replay.one_class import SECOND, TWO_CLASSES, ClassTables, Column, l
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class Found:
         return _mean([run.measures[measure] for run in self.runs[labels]])
 
 
-def performance_tables(
-    recording: Recording, options: argparse.Namespace, crew: Workers, advance: Advance
-) -> list[Table]:
+def performance_tables(recording: Recording, options: argparse.Namespace, crew: Workers) -> list[Table]:
     """Replay a recording, and tell what was found.
 
     Raises:
@@ -46,10 +44,7 @@ def performance_tables(
     found = {}
     for study in list(_studies(recording, options)):
         name = f"{recording.name} class {study.scores.positive_class}"
-        runs = {
-            labels: study.run(labels, crew, advance(f"{name}, {labels} labels", study.runs))
-            for labels in study.labels
-        }
+        runs = {labels: study.run(labels, crew, f"{name}, {labels} labels") for labels in study.labels}
         found[study.scores.positive_class] = Found(study, runs)
     if options.plots:
         draw_performance(recording.name, found, options.plots)

@@ -23,7 +23,7 @@ from service.replay.measures import (
     ece_merit,
 )
 from service.replay.pool import Pool
-from service.replay.workers import Advanced, Workers, batches
+from service.replay.workers import Workers, batches
 from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
 from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
 from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
@@ -64,11 +64,11 @@ class Study:
     mass: float = 0.95
     seed: int = 0
 
-    def run(self, method: Method, workers: Workers, advanced: Advanced | None = None) -> Result:
+    def run(self, method: Method, workers: Workers, name: str = "") -> Result:
         """All runs of one method."""
         parts = batches(self.runs, RUNS_AT_ONCE)
         found = workers.each(
-            run_batch, [(self, method, *part) for part in parts], advanced, [runs for _, runs in parts]
+            run_batch, [(self, method, *part) for part in parts], name, [runs for _, runs in parts]
         )
         return reduce(Result.joined, found)
 
