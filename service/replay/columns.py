@@ -76,12 +76,13 @@ class Columns:
                 f"there are probabilities of {classes} class(es), but at least 2 are needed; "
                 "for a binary classifier give those of both classes"
             )
-        for name, column in (("labels", self.labels), ("predicted", self.predicted)):
+        for name, column, what in (
+            ("labels", self.labels, "a class for every row of probabilities"),
+            ("predicted", self.predicted, "a class for every row of probabilities"),
+            ("decision_values", self.decision_values, "one of every item"),
+        ):
             if column is not None and column.shape != (rows,):
-                self._refuse(
-                    f"{name} must be [{rows}], a class for every row of probabilities, but have the shape "
-                    f"{list(column.shape)}"
-                )
+                self._refuse(f"{name} must be [{rows}], {what}, but have the shape {list(column.shape)}")
 
     def _checked_probabilities(self) -> Floats:
         self._check_kind("probabilities", self.probabilities)
@@ -110,11 +111,6 @@ class Columns:
         return probabilities
 
     def _checked_margins(self, values: npt.NDArray[Any]) -> Floats:
-        if values.shape != self.labels.shape:
-            self._refuse(
-                f"decision_values must be [{len(self.labels)}], one of every item, but have the shape "
-                f"{list(values.shape)}"
-            )
         self._check_kind("decision_values", values)
         self._refuse_any(
             ~np.isfinite(values),

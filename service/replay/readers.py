@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -55,12 +54,8 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
                     f"there is no array '{name}'; save it with "
                     "numpy.savez(path, probabilities=..., labels=...)",
                 )
-        columns = Columns(path, _array(path, archive, "probabilities"), _array(path, archive, "labels"))
-        if "predicted" in names:
-            columns = replace(columns, predicted=_array(path, archive, "predicted"))
-        if decision_values and "decision_values" in names:
-            columns = replace(columns, decision_values=_array(path, archive, "decision_values"))
-        return columns
+        wished = ["probabilities", "labels", "predicted", *(["decision_values"] if decision_values else [])]
+        return Columns(path, **{name: _array(path, archive, name) for name in wished if name in names})
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:

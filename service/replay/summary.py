@@ -39,8 +39,7 @@ def summary(study: Study, results: Results) -> list[Table]:
             method: 100 * np.sqrt((result.per_run["overall_error"] ** 2).mean(axis=0))
             for method, result in results.items()
         }
-        title = f"{_asked(study)}: RMSE x 100 of the accuracy over all traffic"
-        tables.append(_by_labels(study, title, errors, best=True))
+        tables.append(_by_labels(study, "RMSE x 100 of the accuracy over all traffic", errors, best=True))
     return tables
 
 
@@ -48,13 +47,13 @@ def estimation(study: Study, results: Results, name: str) -> Table:
     """Means over the runs, by number of labels."""
     title, scale, best = _ESTIMATES[name]
     means = {method: scale * result.per_run[name].mean(axis=0) for method, result in results.items()}
-    return _by_labels(study, f"{_asked(study)}: {title}", means, best=best)
+    return _by_labels(study, title, means, best=best)
 
 
 def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, best: bool) -> Table:
     columns = tuple(str(used) for used in study.at)
     return Table(
-        title=title,
+        title=f"{_asked(study)}: {title}",
         corner="method \\ labels",
         columns=columns,
         rows=[
