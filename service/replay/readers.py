@@ -55,7 +55,14 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
                     "numpy.savez(path, probabilities=..., labels=...)",
                 )
         wished = ["probabilities", "labels", "predicted", *(["decision_values"] if decision_values else [])]
-        return Columns(path, **{name: _array(path, archive, name) for name in wished if name in names})
+        arrays = {name: _array(path, archive, name) for name in wished if name in names}
+        return Columns(
+            path,
+            arrays["probabilities"],
+            arrays["labels"],
+            arrays.get("predicted"),
+            arrays.get("decision_values"),
+        )
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:

@@ -45,6 +45,19 @@ class Table:
     marked: frozenset[str] = frozenset()
     notes: Sequence[str] = field(default_factory=tuple)
 
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        corner: str,
+        columns: Mapping[str, str],
+        rows: Sequence[tuple[str, Mapping[str, Cell]]],
+        notes: Sequence[str],
+    ) -> Table:
+        """A table of some of the figures that every row has by name; each column names its own."""
+        shown = [(name, tuple(figures[key] for key in columns.values())) for name, figures in rows]
+        return cls(title, corner, tuple(columns), shown, notes=notes)
+
     def cells(self) -> list[list[str]]:
         """All rows as text; the best figure of a marked column in **."""
         lowest = [self._lowest(place) for place in range(len(self.columns))]
