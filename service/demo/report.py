@@ -79,9 +79,6 @@ def chance_of_misses(results: Sequence[GroupResult]) -> float:
     Groups of one grouping count as independent. A label counts in its group of every grouping, so misses of
     several groupings tend to come together. How much is not known, so the larger of two probabilities is
     given: with independent groupings, and with groupings as dependent as they can be (comonotone).
-
-    Args:
-        results: of all groups that the demo knows the truth of.
     """
     misses = sum(not result.is_inside for result in results)
     if not misses:

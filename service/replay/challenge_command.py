@@ -35,21 +35,13 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True)
 class Contest:
-    """Two classifiers of the same items.
+    """Two classifiers of the same items."""
 
-    Attributes:
-        champion: whether it is right [N].
-        challenger: whether it is right [N].
-        differ: whether they predict different classes [N].
-        margin: difference of accuracies that does not matter.
-        confidence: of the posterior; 1 less it is the rate at which evidence of either side may err.
-    """
-
-    champion: Flags
-    challenger: Flags
-    differ: Flags
-    margin: float
-    confidence: float
+    champion: Flags  # whether it is right [N]
+    challenger: Flags  # whether it is right [N]
+    differ: Flags  # whether they predict different classes [N]
+    margin: float  # difference of accuracies that does not matter
+    confidence: float  # of the posterior; 1 less it is the rate at which evidence of either side may err
 
     @property
     def difference(self) -> float:

@@ -23,23 +23,14 @@ scores that were never normalised, are off by more in some row."""
 
 @dataclass(frozen=True)
 class Columns:
-    """A file as it was read, unchecked.
-
-    Attributes:
-        source: the file.
-        probabilities: should be [N, K].
-        labels: true classes; should be [N].
-        predicted: predicted classes, where the file has its own; should be [N].
-        decision_values: of two classes, where they were read; should be [N].
-        lines: in a text, the number of the line of every row [N]; else None.
-    """
+    """A file as it was read, unchecked."""
 
     source: object
-    probabilities: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
-    predicted: npt.NDArray[Any] | None = None
-    decision_values: npt.NDArray[Any] | None = None
-    lines: Sequence[int] | None = None
+    probabilities: npt.NDArray[Any]  # should be [N, K]
+    labels: npt.NDArray[Any]  # true classes; should be [N]
+    predicted: npt.NDArray[Any] | None = None  # predicted classes, where the file has its own; should be [N]
+    decision_values: npt.NDArray[Any] | None = None  # of two classes, where they were read; should be [N]
+    lines: Sequence[int] | None = None  # in a text, the number of the line of every row [N]; else None
 
     def checked(self) -> tuple[Floats, Ints, Ints | None, Floats | None]:
         """Probabilities [N, K] within 0 and 1, labels, predicted classes and decision values [N].

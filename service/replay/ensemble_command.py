@@ -23,32 +23,31 @@ from service.statistics.sample_sharing import MOST_MEMBERS
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one class.
-
-    Attributes:
-        study: the question.
-        runs: by the number of labels that each member is to have.
-    """
+    """What was found of one class."""
 
     study: EnsembleStudy
-    runs: Mapping[int, Sequence[Run]]
+    runs: Mapping[int, Sequence[Run]]  # by the number of labels that each member is to have
 
-    def told(self, what: str, method: str, labels: int) -> Floats:
-        """An attribute of what a method told in every run [R, ...]."""
+    def _values(self, what: str, method: str, labels: int) -> Floats:
+        """An attribute of the estimates in every run [R, ...]."""
         return np.array([getattr(run[method], what) for run in self.runs[labels]])
+
+    def cost(self, method: str, labels: int) -> float:
+        """Labels that a method asks for."""
+        return float(self._values("cost", method, labels).mean())
 
     def mean(self, method: str, labels: int) -> Floats:
         """Estimates of every member [members]."""
-        return np.asarray(self.told("mean", method, labels).mean(axis=0), np.float64)
+        return np.asarray(self._values("mean", method, labels).mean(axis=0), np.float64)
 
     def squares(self, method: str, labels: int) -> Floats:
         """Squared errors of every member [members]."""
-        errors = self.told("mean", method, labels) - self.study.items.truth
+        errors = self._values("mean", method, labels) - self.study.items.truth
         return np.asarray((errors**2).mean(axis=0), np.float64)
 
     def width(self, method: str, labels: int) -> Floats:
         """Of intervals of every member [members]."""
-        widths = self.told("upper", method, labels) - self.told("lower", method, labels)
+        widths = self._values("upper", method, labels) - self._values("lower", method, labels)
         return np.asarray(widths.mean(axis=0), np.float64)
 
     def coverage(self, method: str, labels: int) -> Floats:
@@ -56,7 +55,7 @@ class Found:
         # A pool of n items knows its precision in steps of 1 / n; an equal-tailed interval never holds 1.
         items = self.study.items
         truth, half_step = items.truth, 0.5 / items.called
-        lower, upper = (self.told(end, method, labels) for end in ("lower", "upper"))
+        lower, upper = (self._values(end, method, labels) for end in ("lower", "upper"))
         held = (lower <= truth + half_step) & (truth - half_step <= upper)
         return np.asarray(held.mean(axis=0), np.float64)
 
@@ -82,7 +81,7 @@ def ensemble_tables(
 def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> list[EnsembleStudy]:
     itself = None if options.ensemble is None else load_recording(options.ensemble)
     same_items([*recordings, *([] if itself is None else [itself])])
-    _told_apart(recordings)
+    _check_members(recordings)
     pools = [_voted(recordings, itself, number) for number in positive_classes(recordings[0], options)]
     if chosen_class(options, recordings[0].classes) is None:
         pools = [items for items in pools if items.called.all()] or pools
@@ -109,7 +108,7 @@ def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> li
     ]
 
 
-def _told_apart(recordings: Sequence[Recording]) -> None:
+def _check_members(recordings: Sequence[Recording]) -> None:
     """Refuse more members than can be told apart, or two of one name."""
     if len(recordings) >= MOST_MEMBERS:
         raise RecordingError(
@@ -192,7 +191,7 @@ def _figures(found: Sequence[Found], labels: int) -> dict[str, Cell]:
     """
     cost, rmse, figures = {}, {}, dict[str, Cell]()
     for method in METHODS:
-        cost[method] = float(np.mean([each.told("cost", method, labels).mean() for each in found]))
+        cost[method] = float(np.mean([each.cost(method, labels) for each in found]))
         rmse[method] = float(np.mean([each.squares(method, labels) for each in found]) ** 0.5)
         figures |= {
             f"cost {method}": cost[method],

@@ -23,14 +23,10 @@ class Grouper:
 
     Groups without any item are left out. They have no accuracy, and could else be found least accurate by a
     belief that nothing corrects.
-
-    Attributes:
-        bin_count: number of score bins B, at least 1.
-        binning: whether bins are equally wide, or have equally many items.
     """
 
-    bin_count: int = 10
-    binning: Binning = "equal_width"
+    bin_count: int = 10  # number of score bins B, at least 1
+    binning: Binning = "equal_width"  # whether bins are equally wide, or have equally many items
 
     def all(self, recording: Recording) -> Pool:
         """All items as one group."""

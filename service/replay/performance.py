@@ -35,19 +35,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class BinaryScores:
-    """A pool of items, scored for one class.
+    """A pool of items, scored for one class."""
 
-    Attributes:
-        positive_class: its number; all others are negative.
-        scores: of the positive class [N].
-        positive: whether items are of it [N]; some are, and some are not.
-        unit: whether scores are probabilities; else margins.
-    """
-
-    positive_class: int
-    scores: Floats
-    positive: Flags
-    unit: bool = True
+    positive_class: int  # its number; all others are negative
+    scores: Floats  # of the positive class [N]
+    positive: Flags  # whether items are of it [N]; some are, and some are not
+    unit: bool = True  # whether scores are probabilities; else margins
 
     @property
     def size(self) -> int:
@@ -85,22 +78,14 @@ class Run:
 
 @dataclass(frozen=True)
 class PerformanceStudy:
-    """The question, asked of one pool.
+    """The question, asked of one pool."""
 
-    Attributes:
-        scores: of the pool's items.
-        labels: how many to ask for; each number has `runs` independent runs.
-        threshold: from which on an item is called positive.
-        target: to choose a threshold by; none is chosen without.
-        mass: probability inside intervals.
-    """
-
-    scores: BinaryScores
-    labels: tuple[int, ...]
+    scores: BinaryScores  # of the pool's items
+    labels: tuple[int, ...]  # how many to ask for; each number has `runs` independent runs
     runs: int
-    threshold: float
-    target: Target | None = None
-    mass: float = 0.95
+    threshold: float  # from which on an item is called positive
+    target: Target | None = None  # to choose a threshold by; none is chosen without
+    mass: float = 0.95  # probability inside intervals
     seed: int = 0
 
     @property

@@ -23,15 +23,10 @@ _PLAIN = ("separation", "misfit_p_value", "effective_draws")
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one class.
-
-    Attributes:
-        study: the question.
-        runs: by number of labels.
-    """
+    """What was found of one class."""
 
     study: PerformanceStudy
-    runs: Mapping[int, Sequence[Run]]
+    runs: Mapping[int, Sequence[Run]]  # by number of labels
 
     def mean(self, labels: int, measure: str) -> float:
         """Of a measure over the runs in which it exists; NaN if it exists in none."""

@@ -16,20 +16,13 @@ from service.statistics.laplace import Cells
 
 @dataclass(frozen=True)
 class Pool:
-    """A recording's items in groups and score bins.
-
-    Attributes:
-        names: of the groups [G].
-        groups: group of every item [N].
-        bins: score bin of every item [N], 0 to `bin_count` - 1.
-        bin_count: number of score bins B, empty ones included.
-    """
+    """A recording's items in groups and score bins."""
 
     recording: Recording
-    names: list[str]
-    groups: Indices
-    bins: Indices
-    bin_count: int
+    names: list[str]  # of the groups [G]
+    groups: Indices  # group of every item [N]
+    bins: Indices  # score bin of every item [N], 0 to `bin_count` - 1
+    bin_count: int  # number of score bins B, empty ones included
 
     @cached_property
     def sizes(self) -> Ints:

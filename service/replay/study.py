@@ -38,30 +38,19 @@ RUNS_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Study:
-    """One question, asked of one recording.
+    """One question, asked of one recording."""
 
-    Attributes:
-        pool: the items, in groups; for the estimation of calibration, in score bins.
-        task: estimation, identification or comparison of a metric.
-        budget: labels of a run, at most the pool's.
-        at: numbers of labels after which estimates are looked at.
-        top_m: groups to find, with identification.
-        costs: of every true class, per group [G, K], with cost.
-        region: difference of accuracies that does not matter, with comparison.
-        mass: probability inside intervals.
-    """
-
-    pool: Pool
-    task: str
+    pool: Pool  # the items, in groups; for the estimation of calibration, in score bins
+    task: str  # estimation, identification or comparison of a metric
     metric: str
     runs: int
-    budget: int
-    at: tuple[int, ...] = ()
-    top_m: int = 1
+    budget: int  # labels of a run, at most the pool's
+    at: tuple[int, ...] = ()  # numbers of labels after which estimates are looked at
+    top_m: int = 1  # groups to find, with identification
     extreme: Literal["lowest", "highest"] = "lowest"
-    costs: Floats | None = None
-    region: float = 0.05
-    mass: float = 0.95
+    costs: Floats | None = None  # of every true class, per group [G, K], with cost
+    region: float = 0.05  # difference of accuracies that does not matter, with comparison
+    mass: float = 0.95  # probability inside intervals
     seed: int = 0
 
     def run(self, method: Method, workers: Workers, name: str = "") -> Result:

@@ -152,14 +152,8 @@ def difference_density(
 ) -> Figure:
     """Density of how much more accurate one group is than another (Ji et al. 2021, supplement, figure 5).
 
-    Args:
-        points: differences of accuracy, ascending, within -1 and 1 [T].
-        density: at the points [T]; may be infinite.
-        region: difference that does not matter.
-        probabilities: that the first group is worse, alike within the region, and better [3].
-        names: of the two groups.
-        truth: the difference in all labels, where it is known.
-        title: a sentence.
+    The density is at differences of accuracy, ascending within -1 and 1 [T], and may be infinite.
+    Probabilities are that the first group is worse, alike within the region, and better [3].
     """
     figure = blank(6.6, 3.6, title)
     axes = figure.add_subplot()
@@ -216,13 +210,8 @@ def ranks_and_extremes(
 ) -> Figure:
     """Rank of every group, by mean rank, and its probability (Ji et al. 2021, supplement, figure 6).
 
-    Of very many groups those at both ends are shown, and the others counted.
-
-    Args:
-        names: of the groups [G].
-        ranks: counted from 0, the least accurate, and shown from 1 [G] each.
-        probability: of being the least accurate [G].
-        title: a sentence.
+    Ranks are counted from 0, the least accurate, and shown from 1; the probability is of being the least
+    accurate [G]. Of very many groups those at both ends are shown, and the others counted.
     """
     groups = np.argsort(ranks[1], kind="stable")
     heights, half = np.arange(len(groups), dtype=np.float64), MOST_SHOWN // 2

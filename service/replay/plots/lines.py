@@ -49,13 +49,8 @@ def curves(
 ) -> Figure:
     """A measure by the number of labels, a line for every method (Ji et al. 2021, figure 3).
 
-    Args:
-        labels: numbers of labels, ascending [T].
-        series: values of every method [T], by its name.
-        measure: what the values are, such as "MRR".
-        unit: of the values; where it is "%", they are shares.
-        reference: a value to reach, such as an MRR of 0.99.
-        title: a sentence.
+    Values of every method are at ascending numbers of labels [T]; where the unit is "%", they are shares. The
+    reference is a value to reach, such as an MRR of 0.99.
     """
     figure = blank(6.6, 3.8, title)
     axes = figure.add_subplot()
