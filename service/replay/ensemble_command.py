@@ -28,36 +28,22 @@ class Found:
     study: EnsembleStudy
     runs: Mapping[int, Sequence[Run]]  # by the number of labels that each member is to have
 
-    def _values(self, what: str, method: str, labels: int) -> Floats:
-        """An attribute of the estimates in every run [R, ...]."""
-        return np.array([getattr(run[method], what) for run in self.runs[labels]])
-
-    def cost(self, method: str, labels: int) -> float:
-        """Labels that a method asks for."""
-        return float(self._values("cost", method, labels).mean())
-
-    def mean(self, method: str, labels: int) -> Floats:
-        """Estimates of every member [members]."""
-        return np.asarray(self._values("mean", method, labels).mean(axis=0), np.float64)
-
-    def squares(self, method: str, labels: int) -> Floats:
-        """Squared errors of every member [members]."""
-        errors = self._values("mean", method, labels) - self.study.items.truth
-        return np.asarray((errors**2).mean(axis=0), np.float64)
-
-    def width(self, method: str, labels: int) -> Floats:
-        """Of intervals of every member [members]."""
-        widths = self._values("upper", method, labels) - self._values("lower", method, labels)
-        return np.asarray(widths.mean(axis=0), np.float64)
-
-    def coverage(self, method: str, labels: int) -> Floats:
-        """How often intervals hold the truth of every member [members]."""
+    def measures(self, method: str, labels: int) -> dict[str, Floats]:
+        """Means over the runs: of labels asked for, and for every member [members] of what came of them."""
+        runs = [run[method] for run in self.runs[labels]]
+        mean, lower, upper = (
+            np.array([getattr(run, name) for run in runs]) for name in ("mean", "lower", "upper")
+        )
         # A pool of n items knows its precision in steps of 1 / n; an equal-tailed interval never holds 1.
-        items = self.study.items
-        truth, half_step = items.truth, 0.5 / items.called
-        lower, upper = (self._values(end, method, labels) for end in ("lower", "upper"))
-        held = (lower <= truth + half_step) & (truth - half_step <= upper)
-        return np.asarray(held.mean(axis=0), np.float64)
+        truth, half_step = self.study.items.truth, 0.5 / self.study.items.called
+        every = {
+            "cost": np.array([run.cost for run in runs]),
+            "estimate": mean,
+            "square": (mean - truth) ** 2,
+            "width": upper - lower,
+            "held": (lower <= truth + half_step) & (truth - half_step <= upper),
+        }
+        return {name: np.asarray(values.mean(axis=0), np.float64) for name, values in every.items()}
 
 
 def ensemble_tables(
@@ -134,9 +120,9 @@ def ensemble_summary(found: Sequence[Found]) -> list[Table]:
     )
     rows = [(f"{row}, {labels}", _figures(some, labels)) for row, some, labels in classes]
     members = [
-        (labels, f"{row}, {name}", _figures_of_member(some, labels, member))
+        (labels, f"{row}, {name}", figures)
         for row, some, labels in classes
-        for member, name in enumerate(study.items.members)
+        for name, figures in zip(study.items.members, _figures_of_members(some, labels), strict=True)
     ]
     runs = f"{study.runs} runs, seed {study.seed}."
     intervals = f"{100 * study.mass:g} % intervals"
@@ -176,7 +162,7 @@ def ensemble_summary(found: Sequence[Found]) -> list[Table]:
             {mixing: f"ratio {mixing}" for mixing in MIXINGS},
         ),
     ]
-    means = {"true": "truth", "separate": f"mean {SEPARATE}", "shared": f"mean {SHARED}"}
+    means = {"true": "truth", "separate": f"estimate {SEPARATE}", "shared": f"estimate {SHARED}"}
     widths = {"separate": f"width {SEPARATE}", "shared": f"width {SHARED}"}
     for labels in study.labels:
         tables.append(of_members("precision of every member", means, labels, "estimates"))
@@ -189,31 +175,36 @@ def _figures(found: Sequence[Found], labels: int) -> dict[str, Cell]:
 
     A ratio is that of an RMSE to the one of separate samples; None where these are right in all runs.
     """
-    cost, rmse, figures = {}, {}, dict[str, Cell]()
+    mean: dict[tuple[str, str], float] = {}
+    for method, every in _measures(found, labels).items():
+        for name in ("cost", "square", "held"):
+            mean[name, method] = float(np.mean([measures[name] for measures in every]))
+    separate_cost, separate_rmse = mean["cost", SEPARATE], mean["square", SEPARATE] ** 0.5
+    figures: dict[str, Cell] = {}
     for method in METHODS:
-        cost[method] = float(np.mean([each.cost(method, labels) for each in found]))
-        rmse[method] = float(np.mean([each.squares(method, labels) for each in found]) ** 0.5)
+        cost, rmse = mean["cost", method], mean["square", method] ** 0.5
         figures |= {
-            f"cost {method}": cost[method],
-            f"saved {method}": 100 * (1 - cost[method] / cost[SEPARATE]),
-            f"rmse {method}": 100 * rmse[method],
-            f"ratio {method}": rmse[method] / rmse[SEPARATE] if rmse[SEPARATE] > 0 else None,
-            f"held {method}": 100 * float(np.mean([each.coverage(method, labels) for each in found])),
+            f"cost {method}": cost,
+            f"saved {method}": 100 * (1 - cost / separate_cost),
+            f"rmse {method}": 100 * rmse,
+            f"ratio {method}": rmse / separate_rmse if separate_rmse > 0 else None,
+            f"held {method}": 100 * mean["held", method],
         }
     return figures
 
 
-def _figures_of_member(found: Sequence[Found], labels: int, member: int) -> dict[str, Cell]:
-    """Its true precision, estimates and widths of intervals, as means over the classes, in per cent."""
+def _figures_of_members(found: Sequence[Found], labels: int) -> list[dict[str, Cell]]:
+    """Of every member its true precision, estimates and widths of intervals, in per cent."""
+    columns = {"truth": [each.study.items.truth for each in found]}
+    for method, every in _measures(found, labels).items():
+        for name in ("estimate", "width"):
+            columns[f"{name} {method}"] = [measures[name] for measures in every]
+    means = {name: (100 * np.mean(column, axis=0)).tolist() for name, column in columns.items()}
+    return [dict(zip(means, figures, strict=True)) for figures in zip(*means.values(), strict=True)]
 
-    def mean(values: Sequence[Floats]) -> float:
-        return 100 * float(np.mean(values, axis=0)[member])
 
-    figures: dict[str, Cell] = {"truth": mean([each.study.items.truth for each in found])}
-    for method in (SEPARATE, SHARED):
-        figures[f"mean {method}"] = mean([each.mean(method, labels) for each in found])
-        figures[f"width {method}"] = mean([each.width(method, labels) for each in found])
-    return figures
+def _measures(found: Sequence[Found], labels: int) -> dict[str, list[dict[str, Floats]]]:
+    return {method: [each.measures(method, labels) for each in found] for method in METHODS}
 
 
 def _title(study: EnsembleStudy) -> str:
