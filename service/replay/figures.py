@@ -16,7 +16,7 @@ from service.replay.measures import IDENTIFIED
 from service.replay.plots.drawing import Intervals
 from service.replay.pool import Pool
 from service.replay.study import Study
-from service.replay.summary import Results
+from service.replay.summary import Results, question
 from service.statistics import beta as betas
 from service.statistics.balance_heuristic import sums
 from service.statistics.calibration import calibration_error
@@ -65,7 +65,7 @@ def results_figure(study: Study, results: Results, prefix: str = "") -> Figure:
     else:
         labels, measure, unit = np.array(study.at), "RMSE", "%"
         series = {str(method): result.per_run["rmse"].mean(axis=0) for method, result in results.items()}
-    title = f"{prefix}{_asked(study)}"
+    title = f"{prefix}{question(study)}"
     return plots.curves(labels.astype(np.float64), series, measure, unit, reference=reference, title=title)
 
 
@@ -182,8 +182,3 @@ def _settled(first: Floats, never: Floats, budget: int) -> Floats:
     """Share of comparisons that are settled by then, after every number of labels [budget + 1]."""
     counts = np.bincount(first[never == 0].astype(np.intp), minlength=budget + 1)
     return np.cumsum(counts) / len(first)
-
-
-def _asked(study: Study) -> str:
-    top = f", top {study.top_m}" if study.task == "identification" else ""
-    return f"{study.pool.recording.name}: {study.task} of {study.metric.replace('_', ' ')}{top}"

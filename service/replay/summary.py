@@ -53,7 +53,7 @@ def estimation(study: Study, results: Results, name: str) -> Table:
 def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, best: bool) -> Table:
     columns = tuple(str(used) for used in study.at)
     return Table(
-        title=f"{_asked(study)}: {title}",
+        title=f"{question(study)}: {title}",
         corner="method \\ labels",
         columns=columns,
         rows=[
@@ -82,7 +82,7 @@ def identification(study: Study, results: Results) -> Table:
             )
     columns = ("labels, mean curve", "% of pool", "labels, every run", "% of pool, every run")
     return Table(
-        title=f"{_asked(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
+        title=f"{question(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
         corner="method",
         columns=columns,
         rows=rows,
@@ -114,7 +114,7 @@ def comparison(study: Study, results: Results) -> Table:
         first, stays, never = (float(result.per_run[kind].mean()) for kind in ("first", "stays", "never"))
         rows.append((str(method), (first, stays, 100 * never)))
     return Table(
-        title=f"{_asked(study)}: labels until the verdict on two groups is that of the whole pool",
+        title=f"{question(study)}: labels until the verdict on two groups is that of the whole pool",
         corner="method",
         columns=columns,
         rows=rows,
@@ -126,7 +126,8 @@ def comparison(study: Study, results: Results) -> Table:
     )
 
 
-def _asked(study: Study) -> str:
+def question(study: Study) -> str:
+    """What is asked of whom, as a title."""
     name = study.pool.recording.name
     if study.task == "identification":
         return f"{name}, {QUALITIES[study.metric, study.extreme]} top {study.top_m}"
