@@ -69,7 +69,7 @@ def test_with_many_labels_all_ways_agree() -> None:
 
 @pytest.mark.parametrize("name", ["groups are alike", "unlike", "very unlike"])
 def test_the_share_of_own_labels_is_how_far_they_move_the_mean(name: str) -> None:
-    draw = drawn(WORLDS[name], np.random.default_rng(3), groups=40)
+    draw = drawn(WORLDS[name], np.random.default_rng(3), groups=40, labels=20)
     before = draw.believed("learned").accuracy
     labels = draw.counts()[0]
     shares = own_share(labels=labels, mean=before.mean(), variance=before.variance())
@@ -82,5 +82,5 @@ def test_the_share_of_own_labels_is_how_far_they_move_the_mean(name: str) -> Non
         after = draw._replace(labels=labelled).believed("learned").accuracy
         by = (correct[row] - draw.labels.correct[row]) / labels[group]
         moved.append((after.mean()[group] - before.mean()[group]) / by)
-    # A label is a large step where there are five: the two differ by curvature.
+    # A label is a large step where there are few: the two differ by curvature.
     assert np.median(moved) == pytest.approx(np.median(shares), abs=0.08)

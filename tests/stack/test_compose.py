@@ -1,6 +1,6 @@
 """deploy/compose.yaml without Docker: its commands, environments, files, users, networks; real servers.
 
-Grafana is no process here; tests/unit/test_compose_file.py looks at what it is given.
+Grafana is no process here; tests/deploy/test_compose_file.py looks at what it is given.
 """
 
 from __future__ import annotations

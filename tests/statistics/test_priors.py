@@ -154,13 +154,61 @@ def test_without_labels_the_learned_prior_believes_the_scores_on_the_whole() -> 
     believed = assessed("learned", nothing, nothing)
     bins = believed.bins.mean().reshape(2, BINS)
     assert (np.diff(bins, axis=1) > 0).all()
-    np.testing.assert_allclose(bins[0], MIDDLES, atol=0.08)
+    np.testing.assert_allclose(bins[0], MIDDLES, atol=0.11)
     lower, upper = believed.bins.interval(0.95)
     assert ((lower < np.tile(MIDDLES, 2)) & (upper > np.tile(MIDDLES, 2))).all()
 
 
 def overconfident(scores: np.ndarray) -> np.ndarray:
     return special.expit(special.logit(scores) - 2)
+
+
+@pytest.mark.parametrize("labels", [0, 1, 5, 20, 200])
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.7, 1.0])
+def test_the_offset_of_one_group_has_the_exact_mean_and_variance(labels: int, share: float) -> None:
+    # Labels of very many other groups fix the curve, so that one offset alone remains unknown.
+    spread, others, score = 0.45, 400, 0.7
+    cells = Cells(
+        np.ones((others + 1, 1)), np.full((others + 1, 1), score), np.full(others + 1, 1 / (others + 1))
+    )
+    asked = np.append(np.full(others, 1000.0), labels)[None, :, None]
+    right = np.append(np.full(others, 1000 * score), share * labels)[None, :, None]
+    prior = LearnedCurve(spreads=(spread,), strengths=(1e9,))
+    fit = prior.fit(cells, asked, right)
+
+    offsets, step = np.linspace(-60, 60, 240_001, retstep=True)
+    eta = special.logit(score) + offsets
+    log_density = stats.t.logpdf(offsets, 4, scale=spread)
+    log_density += labels * (share * special.log_expit(eta) + (1 - share) * special.log_expit(-eta))
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum() * step
+    mean = (density * eta).sum() * step
+    deviation = np.sqrt((density * (eta - mean) ** 2).sum() * step)
+    assert fit.centres[0, 0, -1, 0] == pytest.approx(mean, abs=0.03 * deviation)
+    assert fit.deviations[0, 0, -1, 0] == pytest.approx(deviation, rel=0.05)
+
+
+@pytest.mark.parametrize("unlike", [0.0, 0.7, 1.5])
+def test_a_spread_is_as_probable_as_its_marginal_likelihood(unlike: float) -> None:
+    rng = np.random.default_rng(5)
+    groups, labels, score = 60, 4, 0.8
+    correct = rng.binomial(labels, special.expit(special.logit(score) + unlike * rng.normal(size=groups)))
+    cells = Cells(np.ones((groups, 1)), np.full((groups, 1), score), np.full(groups, 1 / groups))
+    prior = LearnedCurve(strengths=(1e9,))
+    fit = prior.fit(cells, np.full((1, groups, 1), float(labels)), correct[None, :, None].astype(float))
+
+    shared, offsets = np.linspace(-4, 4, 161), np.linspace(-40, 40, 8001)
+    eta = special.logit(score) + shared[:, None] + offsets
+    likelihoods = {
+        k: special.expit(eta) ** k * special.expit(-eta) ** (labels - k) for k in range(labels + 1)
+    }
+    of_shared = stats.t.logpdf(shared, 3, scale=prior.offset_scale)
+    exact = []
+    for spread in prior.spreads:
+        density = stats.t.pdf(offsets, 4, scale=spread)
+        of_groups = {k: np.log(likelihoods[k] @ density) for k in np.unique(correct).tolist()}
+        exact.append(special.logsumexp(of_shared + sum(of_groups[k] for k in correct.tolist())))
+    np.testing.assert_allclose(fit.weights[0], special.softmax(exact), atol=0.06)
 
 
 def test_an_overconfident_model_is_found_out_in_groups_without_labels_too() -> None:
