@@ -31,7 +31,7 @@ STOP_SECONDS, DEMO_SECONDS = 10.0, 180.0
 COMPILERS = {"as", "c++", "cc", "clang", "g++", "gcc", "ld", "make"}
 
 CALLS_A_SHELL = "import os; os.system('true')"
-IMPORTS_ALL_ROLES = "from service.app import role_command, round_running, vendor_wiring"
+IMPORTS_ALL_ROLES = "from service.app import role_command, rounds, vendor_wiring"
 IS_CONFINED = """
 import errno, os, pathlib
 status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())

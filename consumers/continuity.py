@@ -63,7 +63,7 @@ class Continuity:
                 "records were deleted by the topic's retention before they were read",
                 extra={"topic": self._log.topic, "partition": tp.partition, "lost": first_offset - stored},
             )
-            self._metrics.records_lost(self._kind, first_offset - stored)
+            self._metrics.records_lost.labels(self._kind).inc(first_offset - stored)
 
     def note_out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
         """Remember positions that Kafka calls out of range."""
@@ -138,4 +138,4 @@ class Continuity:
                 "offset": next_offset,
             },
         )
-        self._metrics.log_broken(self._kind, kind)
+        self._metrics.log_breaks.labels(self._kind, kind).inc()

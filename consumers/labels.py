@@ -144,12 +144,14 @@ class LabelStep:
                     continue
                 counts[status] += 1
                 if done.closed is not None:
-                    self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
+                    delay = max(0.0, event.time - done.closed.requested_at)
+                    self._metrics.label_delay.labels(model).observe(delay)
         self._bad_message_limit.admit(messages=messages, bad=self._count_bad(state, rejected))
         state.counted = records[-1].offset
         self._dead_letters.send(rejected)
         state.position = records[-1].offset + 1
-        self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
+        for result in ("applied", "duplicate"):
+            self._metrics.labels_consumed.labels(result).inc(counts[result])
         if rejected:
             self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
 

@@ -144,7 +144,7 @@ class ConsumerLoop:
             self._back_off(error)
         except TooManyBadMessages as error:
             self.state = "paused"
-            self._metrics.consumer_paused(self._step.topic_kind)
+            self._metrics.consumer_paused.labels(self._step.topic_kind).set(1)
             extra = {"topic": self._log.topic, "cause": str(error)}
             log.critical("consumer paused: too many bad messages", extra=extra)
         else:
@@ -237,13 +237,14 @@ class ConsumerLoop:
                     "flush refused; reading again from the stored offset",
                     extra={"topic": self._log.topic, "partition": tp.partition, "cause": str(error)},
                 )
-                self._metrics.flush_refused(self._step.topic_kind)
+                self._metrics.flushes_refused.labels(self._step.topic_kind).inc()
                 self._assignment.restart(tp)
                 continue
             if self._assignment.unflushed.pop(tp, 0):
                 committed[tp] = OffsetAndMetadata(offset, "", -1)
         if committed:
-            self._metrics.flushed(self._step.topic_kind, self._stopwatch() - began)
+            duration = self._stopwatch() - began
+            self._metrics.flush_duration.labels(self._step.topic_kind).observe(duration)
             self._commit(committed)
 
     def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
@@ -282,7 +283,7 @@ class ConsumerLoop:
         self.state = "refused" if isinstance(error, Refused) else "waiting"
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
         self._resume_at = self._stopwatch() + self._backoff
-        self._metrics.backed_off(self._step.topic_kind, error.part)
+        self._metrics.backoffs.labels(self._step.topic_kind, error.part).inc()
         extra = {"topic": self._log.topic, "cause": str(error), "backoff_seconds": self._backoff}
         log.warning("consumer backs off", extra=extra)
 

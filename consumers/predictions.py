@@ -154,11 +154,10 @@ class PredictionStep:
         state.position, state.newest_record = records[-1].offset + 1, newest
         for batch, candidates in zip(batches, additions, strict=True):
             batch.model.owned[partition].shard.add(candidates)
-            self._metrics.consumed(batch.name, len(batch.rows))
-            future, past = (
-                int(np.count_nonzero(clipped[batch.rows])) for clipped in (made.too_late, made.too_early)
-            )
-            self._metrics.times_clipped(batch.name, future=future, past=past)
+            self._metrics.predictions_consumed.labels(batch.name).inc(len(batch.rows))
+            for direction, clipped in (("future", made.too_late), ("past", made.too_early)):
+                count = np.count_nonzero(clipped[batch.rows])
+                self._metrics.times_clipped.labels(batch.name, direction).inc(int(count))
         for model in self._models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, state.position)

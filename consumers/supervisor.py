@@ -82,7 +82,7 @@ class ConsumerSupervisor:
             cause = str(error)
         else:
             return True
-        self._metrics.backed_off(self._kind, "kafka")
+        self._metrics.backoffs.labels(self._kind, "kafka").inc()
         log.error(
             "consumer stopped: a record cannot be read",
             extra={"topic": self._topic, "cause": cause, "retry_in_seconds": _REREAD_SECONDS},

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.studies.inputs_items import Change, Items
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
 from service.statistics.drift import MixDrift, expected_accuracy, mix_drift, suspicion

@@ -5,12 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from typing import Final
 
-from service.app.docgen.tables import table_lines
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
+from service.domain.cells import CellSpace
+from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
 from service.serving.documents.questions import chooser, question
+
+_COLUMNS: Final[dict[Columns, str]] = {
+    "class_bins": "predicted class and score bin",
+    "bins": "score bin",
+    "classes": "predicted class",
+    "challenge": "prediction of the challenger",
+}
+
+_THOUSAND: Final = 1_000
 
 
 def check(options: argparse.Namespace) -> int:
@@ -20,45 +31,82 @@ def check(options: argparse.Namespace) -> int:
         ConfigurationError: it is not valid.
     """
     settings = load_settings(options.config, os.environ)
-    topics = settings.kafka.topics
     print(f"{options.config}: valid")
-    print(
-        f"reads {topics.predictions} and {topics.labels} from {', '.join(settings.kafka.bootstrap_servers)}"
-    )
-    print(f"writes {topics.label_requests} and {topics.dead_letters}")
-    http, monitoring = settings.http, settings.monitoring
-    print(f"serves the status page at http://{http.host}:{http.port}/")
-    print(f"serves metrics and health at http://{monitoring.host}:{monitoring.port}/metrics")
-    print(f"evaluates every {settings.schedule.tick_seconds:g} s")
-    for name, model in settings.models.items():
-        space = settings.cell_space(name)
-        print(
-            f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
-            f"groupings {', '.join(space.groupings)}"
-        )
-        for line in table_lines(space, settings.bounds.table_bytes):
-            print(f"  {line}")
-        pools = asked_pools(settings, name, space)
-        sizes = pool_sizes(settings, name, pools)
-        for grouping, pool in pools.items():
-            print(
-                f"  pool of {grouping}: up to {sizes.wanted[pool]} items per group and partition, "
-                f"and up to {sizes.capacity // len(pools)} in all groups together"
-            )
-        if not model.assessments:
-            print("  requests no labels: no assessment is configured")
-        for assessment_name, assessment in model.assessments.items():
-            budget = assessment.budget
-            window = "in total" if budget.per_days is None else f"every {budget.per_days:g} days"
-            print(
-                f"  assessment {assessment_name}: {question(assessment)} "
-                f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
-                f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
-                f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
-            )
-    for line in _vendor_lines(settings):
+    for line in _lines(settings):
         print(line)
     return 0
+
+
+def _lines(settings: Settings) -> Iterator[str]:
+    topics, servers = settings.kafka.topics, ", ".join(settings.kafka.bootstrap_servers)
+    yield f"reads {topics.predictions} and {topics.labels} from {servers}"
+    yield f"writes {topics.label_requests} and {topics.dead_letters}"
+    http, monitoring = settings.http, settings.monitoring
+    yield f"serves the status page at http://{http.host}:{http.port}/"
+    yield f"serves metrics and health at http://{monitoring.host}:{monitoring.port}/metrics"
+    yield f"evaluates every {settings.schedule.tick_seconds:g} s"
+    for name in settings.models:
+        yield from _model_lines(settings, name)
+    yield from _vendor_lines(settings)
+
+
+def _model_lines(settings: Settings, name: str) -> Iterator[str]:
+    model, space = settings.models[name], settings.cell_space(name)
+    yield (
+        f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
+        f"groupings {', '.join(space.groupings)}"
+    )
+    yield from _table_lines(space, settings.bounds.table_bytes)
+    pools = asked_pools(settings, name, space)
+    sizes = pool_sizes(settings, name, pools)
+    for grouping, pool in pools.items():
+        yield (
+            f"  pool of {grouping}: up to {sizes.wanted[pool]} items per group and partition, "
+            f"and up to {sizes.capacity // len(pools)} in all groups together"
+        )
+    if not model.assessments:
+        yield "  requests no labels: no assessment is configured"
+    for assessment_name, assessment in model.assessments.items():
+        budget = assessment.budget
+        window = "in total" if budget.per_days is None else f"every {budget.per_days:g} days"
+        yield (
+            f"  assessment {assessment_name}: {question(assessment)} "
+            f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
+            f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
+            f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
+        )
+
+
+def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:
+    """Rows, columns, size and purpose of every table, their sum, and what is not kept."""
+    for spec in (specs := tables(space)):
+        name = "all traffic" if spec.attribute == ALL_TRAFFIC else f"attribute {spec.attribute}"
+        yield (
+            f"  table of {name}: up to {spec.rows:,} {'row' if spec.rows == 1 else 'rows'} x "
+            f"{spec.width:,} columns ({_COLUMNS[spec.columns]}), {_in_bytes(spec.most_bytes)}; "
+            f"for {spec.purpose}"
+        )
+    yield (
+        f"  all tables: up to {_in_bytes(most_table_bytes(space))} a partition "
+        f"(bounds.table_bytes: {_in_bytes(limit)})"
+    )
+    with_classes = {spec.attribute for spec in specs if spec.columns in {"classes", "class_bins"}}
+    for attribute in space.attributes:
+        if space.by_class and attribute not in with_classes:
+            yield (
+                f"  warning: no drift of predicted classes by {attribute}: "
+                f"{space.bounds.attribute_values:,} values x {len(space.classes):,} classes "
+                f"exceed {MOST_MIX_ENTRIES:,}; to enable it, lower bounds.attribute_values"
+            )
+
+
+def _in_bytes(size: int) -> str:
+    """A size in its largest unit: `240.5 kB`."""
+    number, units = float(size), ["B", "kB", "MB", "GB"]
+    while number >= _THOUSAND and len(units) > 1:
+        number /= _THOUSAND
+        units.pop(0)
+    return f"{size} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
 def _vendor_lines(settings: Settings) -> Iterator[str]:

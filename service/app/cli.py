@@ -1,17 +1,42 @@
-"""The command line."""
+"""The command line.
+
+A command is named as `module:function`, and its module is imported when the command runs. So help, version
+and usage errors need no library, and come at once.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
-from service.app.options.parser import build_parser
+from service import __version__
+from service.app.action_parsers import add_command, add_dead_letters, add_layouts, add_reference
+from service.app.docgen.generated_files import PAGES, add_check_option
 from service.domain.errors import ConfigurationError, CredenceError
+from service.replay import options as replay
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIGURATION = 2
+
+DESCRIPTION = """\
+Credence monitors deployed classifiers with few labels. It reads a model's predictions from Kafka, estimates
+the accuracy and calibration of every group, requests the most informative labels by Thompson sampling, and
+exports credible intervals to Prometheus.
+
+Start with `credence demo`, which brings its own broker and Redis. In production, write a configuration
+(docs/configuration.md), check it with `credence check`, create the topics with `credence topics create`, and
+start `credence run`.
+"""
+
+EPILOG = """\
+exit codes: 0 done; 1 failed while running; 2 the configuration or the command line is not valid.
+The configuration is a YAML file; CREDENCE_* variables override its keys (CREDENCE_REDIS__URL is redis.url).
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +51,120 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CredenceError, OSError) as error:
         print(f"credence: {error}", file=sys.stderr)
         return EXIT_FAILED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Parser of all commands; the option `command` names the function of the one that was given."""
+    parser = argparse.ArgumentParser(
+        prog="credence",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"credence {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    configured = argparse.ArgumentParser(add_help=False)
+    configured.add_argument(
+        "-c",
+        "--config",
+        type=Path,
+        default=Path(os.environ.get("CREDENCE_CONFIG", "credence.yaml")),
+        metavar="FILE",
+        help="the configuration (default: $CREDENCE_CONFIG, else credence.yaml)",
+    )
+    _add_operations(commands, configured)
+    add_dead_letters(commands, configured)
+    add_layouts(commands, configured)
+    add_reference(commands, configured)
+    replay.add_parser(commands)
+    _add_documents(commands)
+    _add_demo(commands, configured)
+    return parser
+
+
+def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
+    """Add the commands that run Credence, and prepare it."""
+
+    def add(name: str, function: str, text: str) -> argparse.ArgumentParser:
+        return add_command(commands, name, function, text, configured)
+
+    add("check", "check_command:check", "validate the configuration and show what it does")
+    run = add("run", "role_command:play", "run everything in one process")
+    run.set_defaults(roles=["predictions", "labels", "schedule", "serve"])
+    consume = add(
+        "consume",
+        "role_command:play",
+        "run one consumer; processes share the work, at most one for each partition",
+    )
+    consume.add_argument("roles", nargs=1, choices=["predictions", "labels"], help="topic to consume")
+    schedule = add("schedule", "role_command:play", "run the rounds; one of all replicas requests labels")
+    schedule.set_defaults(roles=["schedule"])
+    serve = add("serve", "role_command:play", "serve the status page and its API, without requesting labels")
+    serve.set_defaults(roles=["serve"])
+    topics = add("topics", "setup_commands:topics", "create the Kafka topics")
+    topics.add_argument("action", choices=["create"], help="create topics that do not exist")
+    rights = add("rights", "setup_commands:rights", "print the rights that every role needs, and no more")
+    rights.add_argument(
+        "where",
+        choices=["kafka", "redis"],
+        help="redis: lines of an ACL file, without passwords; kafka: arguments of kafka-acls.sh",
+    )
+    add("status", "status_command:status", "show the current estimates as tables in the terminal")
+
+
+def _add_documents(commands: Any) -> None:
+    """Add the commands that write secrets, files and pages."""
+    about = """\
+Print a new bearer token of the vendor API with its SHA-256, or a new label key. Nothing is stored: put the
+SHA-256 or the key into the configuration, and give the vendor the secret."""
+    text = "make a secret for a labelling vendor"
+    vendors = add_command(commands, "vendors", "setup_commands:vendors", text, about=about)
+    vendors.add_argument("what", choices=["token", "key"], help="kind of secret")
+
+    about = "Write JSON Schemas, the AsyncAPI document and the page of all messages."
+    contract = add_command(
+        commands, "contract", "docgen.generated_files:contract", "write the message contract", about=about
+    )
+    _add_files(contract, "docs/contract")
+
+    about = "Write docs/configuration.md, docs/metrics.md or docs/rights.md from the code."
+    describe = add_command(
+        commands, "describe", "docgen.generated_files:describe", "write a page of the docs", about=about
+    )
+    describe.add_argument("page", choices=sorted(PAGES))
+    _add_files(describe, "docs")
+
+
+def _add_files(parser: argparse.ArgumentParser, directory: str) -> None:
+    parser.add_argument("directory", nargs="?", type=Path, default=Path(directory), metavar="DIR")
+    add_check_option(parser)
+
+
+def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
+    about = """\
+Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
+cameras half-way, and watch Credence detect it with few labels."""
+    text = "watch it work on a real classifier, with its own broker and Redis"
+    demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
+    demo.add_argument(
+        "part",
+        nargs="?",
+        choices=["producer", "labeller"],
+        help="run only this part, with the Kafka of the configuration, until it is stopped; the whole demo "
+        "brings its own servers and configuration",
+    )
+    demo.add_argument(
+        "--seconds",
+        type=float,
+        default=float(os.environ.get("DEMO_SECONDS", "90")),
+        help="length of the stream (default: $DEMO_SECONDS, else 90)",
+    )
+    demo.add_argument(
+        "--seed",
+        type=int,
+        default=int(os.environ.get("DEMO_SEED", "1")),
+        help="seed of images, cameras, draws and answers (default: $DEMO_SEED, else 1)",
+    )
 
 
 if __name__ == "__main__":

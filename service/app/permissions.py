@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from service.config.settings import Settings
 from service.store.connection import commands_of
 from service.store.keys import ModelKeys, epoch_key, hash_key_key, idempotency_key, lease_key, replay_key
 
-RightsRole = Literal[
-    "predictions", "labels", "schedule", "serve", "dead-letters", "layouts", "reference", "topics"
-]
-ROLES: tuple[RightsRole, ...] = get_args(RightsRole)
-
-PLAYED_BY: dict[RightsRole, str] = {
+ROLES = {
     "predictions": "`credence consume predictions`",
     "labels": "`credence consume labels`",
     "schedule": "`credence schedule`",
@@ -30,7 +25,7 @@ PLAYED_BY: dict[RightsRole, str] = {
     "reference": "`credence reference`",
     "topics": "`credence topics create`",
 }
-"""Which commands play a role; `credence run` plays the first four."""
+"""The commands that play each role; `credence run` plays the first four."""
 
 _CALLS_SCRIPTS = frozenset({"EVALSHA", "EVAL"})
 _TRANSACTION = frozenset({"MULTI", "EXEC"})
@@ -63,20 +58,14 @@ class RedisRights:
 
 @dataclass(frozen=True, order=True)
 class KafkaRight:
-    """One ACL.
-
-    Attributes:
-        resource: `topic` or `group`.
-        name: of it, literally.
-        operation: as `kafka-acls.sh` has it.
-    """
+    """One ACL, in the words of `kafka-acls.sh`; the name is literal."""
 
     resource: Literal["topic", "group"]
     name: str
     operation: Literal["Read", "Write", "Create"]
 
 
-def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
+def _redis_table(prefix: str) -> dict[str, RedisRights]:
     keys = ModelKeys(prefix, "*", "*")
     shards = (keys.partitions, keys.shard(_ANY), keys.traffic(_ANY), keys.sums(_ANY))
     pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
@@ -133,7 +122,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     }
 
 
-def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: bool) -> RedisRights:
+def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -> RedisRights:
     """The same where vendors are configured, and where some claim their requests by the vendor API."""
     keys = ModelKeys(prefix, "*", "*")
     claimable = keys.claimable("*")
@@ -154,7 +143,7 @@ def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: 
     return rights
 
 
-def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
+def redis_rights(settings: Settings, role: str) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
     rights = _redis_table(redis.prefix)[role]
@@ -172,7 +161,7 @@ def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
     return replace(rights, commands=commands, writes=writes)
 
 
-def redis_rules(settings: Settings, role: RightsRole) -> list[str]:
+def redis_rules(settings: Settings, role: str) -> list[str]:
     """The same as rules of an ACL user, one of each; what it has besides is to be taken before."""
     rights = redis_rights(settings, role)
     return [
@@ -189,17 +178,17 @@ def redis_lines(settings: Settings) -> Iterator[str]:
             yield f"user {settings.redis.prefix}-{role} on resetchannels -@all {' '.join(rules)}"
 
 
-def kafka_rights(settings: Settings, role: RightsRole) -> list[KafkaRight]:
+def kafka_rights(settings: Settings, role: str) -> list[KafkaRight]:
     """What a role does in Kafka under these settings; a right to read or write implies one to describe."""
     topics, prefix = settings.kafka.topics, settings.kafka.group_prefix
     own_topics = [vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None]
     answered = [topics.labels] if settings.has_vendor_api else []
-    reads: dict[RightsRole, list[str]] = {
+    reads: dict[str, list[str]] = {
         "predictions": [topics.predictions],
         "labels": [topics.labels],
         "dead-letters": [topics.dead_letters],
     }
-    writes: dict[RightsRole, list[str]] = {
+    writes: dict[str, list[str]] = {
         "predictions": [topics.dead_letters],
         "labels": [topics.dead_letters],
         "schedule": [topics.label_requests, *own_topics],

@@ -68,7 +68,7 @@ class Application:
         self._roles = frozenset(roles)
         self._clock = clock
         self._stopping = threading.Event()
-        self._asked_to_stop: SimpleQueue[None] = SimpleQueue()
+        self._stop_requests: SimpleQueue[None] = SimpleQueue()
         self._failed = False
         self._registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self._registry, clock)
@@ -78,9 +78,9 @@ class Application:
         # With statistics and FastAPI, which take a second to import: consumers need neither.
         self._rounds = None
         if self._roles & {"schedule", "serve"}:
-            from service.app.round_running import RoundRunner  # noqa: PLC0415
+            from service.app.rounds import Rounds  # noqa: PLC0415
 
-            self._rounds = RoundRunner(settings, registry=self._registry, metrics=self._metrics, clock=clock)
+            self._rounds = Rounds(settings, registry=self._registry, metrics=self._metrics, clock=clock)
         self._vendors = None
         if "serve" in self._roles and settings.has_vendor_api:
             from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
@@ -94,10 +94,10 @@ class Application:
 
         An event cannot be set there: what the signal interrupts may hold its lock.
         """
-        self._asked_to_stop.put(None)
+        self._stop_requests.put(None)
 
     def _await_stop(self) -> None:
-        self._asked_to_stop.get()
+        self._stop_requests.get()
         self._stopping.set()
 
     def run(self) -> int:

@@ -60,9 +60,9 @@ def status(options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(name: str) -> str:
-    """A name from messages, with terminal control characters replaced."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in name)
+def _text(words: str, style: str = "") -> Text:
+    """Words with names from messages, with terminal control characters replaced."""
+    return Text("".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in words), style)
 
 
 def status_view(snapshots: list[ModelSnapshot]) -> Group:
@@ -72,23 +72,21 @@ def status_view(snapshots: list[ModelSnapshot]) -> Group:
 
 def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     state = model_state(snapshot)
-    parts: list[Table | Text] = [Text(f"\n{_headline(state)}", style="bold")]
+    parts: list[Table | Text] = [Text(f"\n{_headline(state)}", "bold")]
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
-    parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
-    parts += [
-        Text(shown(_folded(one)), style="yellow") for one in state.attributes if one.other_share >= _FOLDED
-    ]
+    parts += [_text(f"! {one.sentence}", _FAILED) for one in state.changes[:_MOST_FINDINGS]]
+    parts += [_text(_folded(one), "yellow") for one in state.attributes if one.other_share >= _FOLDED]
     parts += [_performance(one) for one in state.performances]
-    parts.append(Text(shown(state.drift.sentence), style="bold" if state.drift.drifted_groups else "dim"))
+    parts.append(_text(state.drift.sentence, "bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
         groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(groups, state.thresholds))
         if any(group.cost for group in groups.groups):
             parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
     if state.thresholds.min_accuracy is not None:
-        parts.append(Text("~40 (2 h): about 40 more labels (2 h) until decided", style="dim"))
+        parts.append(Text("~40 (2 h): about 40 more labels (2 h) until decided", "dim"))
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
     parts += [_member_table(one) for one in state.assessments if one.members]
@@ -101,26 +99,26 @@ def _headline(state: ModelState) -> str:
         f"{state.model}: {state.predictions:,} predictions, {state.outcomes:,} labelled, "
         f"{state.pool_items:,} items in the pool"
     )
-    return counts if state.last_label_at is None else f"{counts}, last label {_moment(state.last_label_at)}"
+    if state.last_label_at is None:
+        return counts
+    return f"{counts}, last label {datetime.fromtimestamp(state.last_label_at, UTC):%Y-%m-%d %H:%M:%S UTC}"
 
 
 def _findings(state: ModelState) -> list[Text]:
     thresholds = state.thresholds
     if thresholds.min_accuracy is None and thresholds.max_ece is None:
-        return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")]
+        return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", "dim")]
     if not state.findings:
-        sure = percent(thresholds.confidence)
-        return [Text(f"no group violates a threshold ({sure} confidence)", style="green")]
-    lines = [Text(f"! {shown(_finding(one))}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
+        return [Text(f"no group violates a threshold ({percent(thresholds.confidence)} confidence)", "green")]
+    lines = [_finding(one) for one in state.findings[:_MOST_FINDINGS]]
     if state.finding_count > _MOST_FINDINGS:
-        lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
+        lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", _FAILED))
     return lines
 
 
-def _finding(finding: Finding) -> str:
-    if finding.grouping == "all":
-        return finding.sentence
-    return f"{finding.sentence} It has {finding.share:.1%} of the traffic."
+def _finding(finding: Finding) -> Text:
+    share = "" if finding.grouping == "all" else f" It has {finding.share:.1%} of the traffic."
+    return _text(f"! {finding.sentence}{share}", _FAILED)
 
 
 def _folded(attribute: AttributeState) -> str:
@@ -134,7 +132,7 @@ def _folded(attribute: AttributeState) -> str:
 def _performance(one: PerformanceSummary) -> Text:
     """Performance of a binary classifier, marked as a finding if it misses a target."""
     missed = any(measure.verdict == "fails" for measure in one.measures)
-    return Text(f"{'! ' if missed else ''}{one.name}: {shown(one.sentence)}", style=_FAILED if missed else "")
+    return _text(f"{'! ' if missed else ''}{one.name}: {one.sentence}", _FAILED if missed else "")
 
 
 def _table(title: str, name: str, numbers: Iterable[str], texts: Iterable[str] = ()) -> Table:
@@ -160,9 +158,9 @@ def _grouping_table(groups: GroupTable, thresholds: Thresholds) -> Table:
     headings = (one.heading.format(min_accuracy=100 * (thresholds.min_accuracy or 0)) for one in columns)
     table = _table(title, "group", headings)
     for group in groups.groups:
-        name = f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}"
-        cells = (Text(one.text(group), style=_FAILED if one.has_failed(group) else "") for one in columns)
-        table.add_row(Text(name), *cells)
+        name = _text(f"{group.group}{' (drifted)' if group.drifted else ''}{_partial(group)}")
+        cells = (Text(one.text(group), _FAILED if one.has_failed(group) else "") for one in columns)
+        table.add_row(name, *cells)
     if groups.total > len(groups.groups):
         table.caption = f"{groups.total - len(groups.groups)} more groups are not shown"
     return table
@@ -172,7 +170,7 @@ def _cost_table(groups: GroupTable) -> Table:
     table = _table(f"expected cost, by {groups.grouping}", "group", ["cost"])
     for group in groups.groups:
         if group.cost is not None:
-            table.add_row(Text(shown(group.group)), cell_of_interval(group.cost, scale=1, decimals=3))
+            table.add_row(_text(group.group), cell_of_interval(group.cost, scale=1, decimals=3))
     return table
 
 
@@ -181,10 +179,6 @@ def _partial(group: GroupState) -> str:
     if group.missed_traffic < _PARTIAL:
         return ""
     return f" (partial: up to {group.missed_traffic:.0%} in __other__)"
-
-
-def _moment(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _assessment_table(states: list[AssessmentState]) -> Table:
@@ -196,8 +190,8 @@ def _assessment_table(states: list[AssessmentState]) -> Table:
             *(str(state.events[event]) for event in ("issued", "answered", "expired")),
             f"{state.open_requests}",
             f"{state.budget.remaining}",
-            Text(shown(state.found)),
-            Text(shown(", ".join(f"{one.group} {one.probability:.0%}" for one in state.next[:_MOST_NEXT]))),
+            _text(state.found),
+            _text(", ".join(f"{one.group} {one.probability:.0%}" for one in state.next[:_MOST_NEXT])),
         )
     return table
 
@@ -207,7 +201,7 @@ def _member_table(state: AssessmentState) -> Table:
     table = _table(f"{state.name}: the ensemble and its members", "member", columns)
     for member in state.members:
         table.add_row(
-            Text(shown(member.member)),
+            _text(member.member),
             cell_of_interval(member.precision),
             f"{member.labels:.0f}",
             f"{member.share:.1%}",
@@ -222,7 +216,7 @@ def _challenge_table(state: AssessmentState) -> Table:
     for one in state.challenge:
         points = one.difference
         table.add_row(
-            Text(shown(one.group)),
+            _text(one.group),
             f"{100 * points.mean:+.1f} [{100 * points.lower:+.1f}, {100 * points.upper:+.1f}]",
             cell_of_probability(one.better),
             cell_of_probability(one.worse),

@@ -29,14 +29,7 @@ _ANSWER_SECONDS = 8.0
 
 @dataclass
 class VendorServing:
-    """Serves the vendors of a deployment.
-
-    Attributes:
-        settings: of the process.
-        metrics: of the vendor API.
-        clock: seconds since the epoch.
-        stopping: whether the process ends.
-    """
+    """Serves the vendors of a deployment, until the process is stopping."""
 
     settings: Settings
     metrics: VendorMetrics

@@ -23,16 +23,18 @@ QUALITIES: dict[tuple[str, str], str] = {
 }
 """What an identification looks for, by its metric and end."""
 
-_TARGETS = "what is to be reached, and alerted on where it is not; with ensemble the precision alone"
-
 
 class Targets(Frozen):
     """What the performance of a binary classifier has to reach."""
 
-    precision: Probability | None = Field(default=None, description="at least")
-    recall: Probability | None = Field(default=None, description="at least")
-    f1: Probability | None = Field(default=None, description="at least")
-    false_positive_rate: Probability | None = Field(default=None, description="at most")
+    precision: Probability | None = None
+    """at least"""
+    recall: Probability | None = None
+    """at least"""
+    f1: Probability | None = None
+    """at least"""
+    false_positive_rate: Probability | None = None
+    """at most"""
 
     @property
     def wanted(self) -> dict[str, float]:
@@ -43,21 +45,19 @@ class Targets(Frozen):
 class ErrorCosts(Frozen):
     """What the errors of a binary classifier cost, in any unit."""
 
-    false_positive: float = Field(
-        default=1.0, ge=0, allow_inf_nan=False, description="of a negative item that is called positive"
-    )
-    false_negative: float = Field(
-        default=1.0, ge=0, allow_inf_nan=False, description="of a positive item that is called negative"
-    )
+    false_positive: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """of a negative item that is called positive"""
+    false_negative: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """of a positive item that is called negative"""
 
 
 class Budget(Frozen):
     """How many labels an assessment may cost."""
 
-    labels: int = Field(ge=1, description="labels, requests in flight included")
-    per_days: float | None = Field(
-        default=None, gt=0, description="the budget renews after so many days (UTC); never, if absent"
-    )
+    labels: int = Field(ge=1)
+    """labels, requests in flight included"""
+    per_days: float | None = Field(default=None, gt=0)
+    """the budget renews after so many days (UTC); never, if absent"""
 
 
 class AssessmentSettings(Frozen):
@@ -67,19 +67,19 @@ class AssessmentSettings(Frozen):
     """The grouping that labels of the task are asked for, if it is always the same."""
 
     task: Task
-    metric: Metric = Field(default="accuracy", description="what is asked about")
-    grouping: Name = Field(
-        default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
-    )
+    metric: Metric = "accuracy"
+    """what is asked about"""
+    grouping: Name = ALL
+    """one of the model's groupings; `all` and `score_bin` are always there"""
     budget: Budget
-    max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
-    lease_seconds: PositiveSeconds = Field(
-        default=3_600.0, description="time to answer before a request expires"
-    )
-    max_attempts: int = Field(default=2, ge=1, le=100, description="how often one item is asked for")
-    reveal_prediction: bool = Field(
-        default=False, description="show labellers what the model predicted (this sways them)"
-    )
+    max_in_flight: int = Field(default=20, ge=1)
+    """requests waiting for an answer, at the most"""
+    lease_seconds: PositiveSeconds = 3_600.0
+    """time to answer before a request expires"""
+    max_attempts: int = Field(default=2, ge=1, le=100)
+    """how often one item is asked for"""
+    reveal_prediction: bool = False
+    """show labellers what the model predicted (this sways them)"""
 
     @field_validator("metric")
     @classmethod
@@ -98,7 +98,8 @@ class AssessmentSettings(Frozen):
 class PolicySettings(AssessmentSettings):
     """What assessments have whose labels a policy chooses; those of other tasks are planned."""
 
-    policy: Policy = Field(default="thompson", description="who is labelled next")
+    policy: Policy = "thompson"
+    """who is labelled next"""
 
 
 class EstimationSettings(PolicySettings):
@@ -111,12 +112,10 @@ class IdentificationSettings(PolicySettings):
     """Find the extreme groups."""
 
     task: Literal["identification"] = "identification"
-    extreme: Extreme | None = Field(
-        default=None,
-        description="which end; if absent the worse one: the lowest accuracy, the highest calibration error "
-        "or cost",
-    )
-    top_m: int = Field(default=1, ge=1, description="how many groups")
+    extreme: Extreme | None = None
+    """which end; if absent the worse one: the lowest accuracy, the highest calibration error or cost"""
+    top_m: int = Field(default=1, ge=1)
+    """how many groups"""
 
     @property
     def end(self) -> Extreme:
@@ -128,10 +127,10 @@ class ComparisonSettings(PolicySettings):
     """Compare two groups."""
 
     task: Literal["comparison"] = "comparison"
-    between: list[ClassName] = Field(min_length=2, max_length=2, description="names of the two groups")
-    region: float = Field(
-        default=0.05, gt=0, lt=1, description="difference of accuracies that does not matter"
-    )
+    between: list[ClassName] = Field(min_length=2, max_length=2)
+    """names of the two groups"""
+    region: float = Field(default=0.05, gt=0, lt=1)
+    """difference of accuracies that does not matter"""
 
 
 class PerformanceSettings(PolicySettings):
@@ -140,15 +139,16 @@ class PerformanceSettings(PolicySettings):
     asks_by = POSITIVE_SCORE
 
     task: Literal["performance"] = "performance"
-    metric: Metric = Field(default="precision_recall", description="the only one")
-    positive_class: ClassName = Field(description="the class to be found, one of the model's")
-    threshold: Probability = Field(
-        default=0.5, description="the model calls positive what it gives this probability to, or more"
-    )
-    targets: Targets = Field(default=Targets(), description=_TARGETS)
-    error_costs: ErrorCosts | None = Field(
-        default=None, description="by which, of equally good thresholds, one is chosen"
-    )
+    metric: Metric = "precision_recall"
+    """the only one"""
+    positive_class: ClassName
+    """the class to be found, one of the model's"""
+    threshold: Probability = 0.5
+    """the model calls positive what it gives this probability to, or more"""
+    targets: Targets = Targets()
+    """what is to be reached, and alerted on where it is not; with ensemble the precision alone"""
+    error_costs: ErrorCosts | None = None
+    """by which, of equally good thresholds, one is chosen"""
 
 
 class EnsembleSettings(AssessmentSettings):
@@ -157,17 +157,16 @@ class EnsembleSettings(AssessmentSettings):
     asks_by = VOTES
 
     task: Literal["ensemble"] = "ensemble"
-    metric: Metric = Field(default="precision", description="the only one")
-    positive_class: ClassName = Field(description="the class to be found, one of the model's")
-    members: list[Name] = Field(
-        min_length=1,
-        max_length=16,
-        description="the classifiers whose votes are pooled, as predictions name them",
-    )
-    member_labels: int = Field(
-        default=100, ge=2, description="labels that each member is to have, the ensemble itself included"
-    )
-    targets: Targets = Field(default=Targets(), description=_TARGETS)
+    metric: Metric = "precision"
+    """the only one"""
+    positive_class: ClassName
+    """the class to be found, one of the model's"""
+    members: list[Name] = Field(min_length=1, max_length=16)
+    """the classifiers whose votes are pooled, as predictions name them"""
+    member_labels: int = Field(default=100, ge=2)
+    """labels that each member is to have, the ensemble itself included"""
+    targets: Targets = Targets()
+    """what is to be reached, and alerted on where it is not; with ensemble the precision alone"""
 
 
 class ChallengeSettings(AssessmentSettings):
@@ -176,18 +175,12 @@ class ChallengeSettings(AssessmentSettings):
     asks_by = CHALLENGE
 
     task: Literal["challenge"] = "challenge"
-    challenger: Name = Field(
-        description="the other classifier, as the votes of predictions name it; the same for all of a model"
-    )
-    margin: float = Field(
-        default=0.01, ge=0, lt=1, description="difference of accuracies that does not matter"
-    )
-    disagreement_share: float = Field(
-        default=0.8,
-        gt=0,
-        le=1,
-        description="share of the labels that go to items on which the two disagree",
-    )
+    challenger: Name
+    """the other classifier, as the votes of predictions name it; the same for all of a model"""
+    margin: float = Field(default=0.01, ge=0, lt=1)
+    """difference of accuracies that does not matter"""
+    disagreement_share: float = Field(default=0.8, gt=0, le=1)
+    """share of the labels that go to items on which the two disagree"""
 
 
 def _with_task(given: Any) -> Any:

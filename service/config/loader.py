@@ -8,6 +8,7 @@ the value is read from that file, for secrets.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,10 @@ import yaml
 from pydantic import ValidationError
 
 from service.config.assessments import ASSESSMENTS, tasks_accepting
+from service.config.deployment_validation import deployment_problems
 from service.config.model_validation import model_problems
-from service.config.security_validation import Problems, redis_problems, security_problems
 from service.config.settings import Settings
-from service.config.vendor_validation import vendor_problems
-from service.domain.cells import AGREE, DISAGREE, MISSING
 from service.domain.errors import ConfigurationError
-from service.domain.traffic_tables import most_table_bytes
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
 
@@ -79,7 +77,8 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
         # A value that fits none of several types is told once, by its key.
         described = dict(_described(e) for e in error.errors())
         raise ConfigurationError(list(described.items()), str(path)) from None
-    if problems := _cross_reference_problems(settings):
+    models = (model_problems(settings, name) for name in settings.models)
+    if problems := [*chain.from_iterable(models), *deployment_problems(settings)]:
         raise ConfigurationError(problems, str(path))
     return settings
 
@@ -171,47 +170,3 @@ def _described(error: Any) -> tuple[str, str]:
             if error["type"] == "extra_forbidden" and len(keys) == 1 and (tasks := tasks_accepting(keys[0])):
                 message = f"not accepted with `task: {task}`, only with {', '.join(tasks)}"
     return ".".join(map(str, path)) or "(file)", message
-
-
-def _cross_reference_problems(settings: Settings) -> Problems:
-    problems = security_problems(settings.kafka.security) + redis_problems(settings.redis)
-    problems += _listener_problems(settings)
-    for name, model in settings.models.items():
-        found = model_problems(f"models.{name}", model)
-        space = settings.cell_space(name)
-        if not found and (needed := most_table_bytes(space)) > settings.bounds.table_bytes:
-            problem = (
-                f"the tables of model {name!r} take up to {needed:,} bytes in one partition; raise it to "
-                f"{needed}, lower bounds.attribute_values, or use fewer score bins"
-            )
-            found = [("bounds.table_bytes", problem)]
-        problems += found + _vote_problems(settings, name)
-    return problems + vendor_problems(settings)
-
-
-def _vote_problems(settings: Settings, model: str) -> Problems:
-    """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
-    ensemble, challenge = settings.models[model].ensemble, settings.models[model].challenge
-    if challenge is not None:
-        longest, what = max(map(len, (AGREE, DISAGREE, MISSING))), "the challenger"
-    elif ensemble is not None:
-        longest, what = 1 + len(ensemble.members), "vote patterns"
-    else:
-        return []
-    if settings.bounds.attribute_length >= longest:
-        return []
-    return [("bounds.attribute_length", f"must be at least {longest}, for {what} of model {model!r}")]
-
-
-def _listener_problems(settings: Settings) -> Problems:
-    taken: dict[int, str] = {}
-    problems: Problems = []
-    listeners = ["http", "monitoring"]
-    if settings.has_vendor_api:
-        listeners.append("vendor_api")
-    for name in listeners:
-        port = getattr(settings, name).port
-        if port and port in taken:
-            problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
-        taken[port] = name
-    return problems

@@ -15,7 +15,6 @@ from service.config.assessments import (
     EnsembleSettings,
     PerformanceSettings,
 )
-from service.config.change import DriftSettings, EvidenceSettings, ForgettingSettings, ReferenceSettings
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
 from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
@@ -23,7 +22,7 @@ from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, Tensor
 
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
 
-_Asked = TypeVar("_Asked", bound=AssessmentSettings)
+_Assessment = TypeVar("_Assessment", bound=AssessmentSettings)
 
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
@@ -32,18 +31,21 @@ CONFUSION_CLASSES = 1_000
 class GroupingSettings(Frozen):
     """A partition of a model's traffic."""
 
-    by: Literal["predicted_class", "superclass", "attribute"] = Field(description="what tells groups apart")
-    attribute: Name | None = Field(default=None, description="with `by: attribute`: its name")
-    superclasses: dict[Name, list[ClassName]] | None = Field(
-        default=None, description="with `by: superclass`: the classes of every superclass"
-    )
+    by: Literal["predicted_class", "superclass", "attribute"]
+    """what tells groups apart"""
+    attribute: Name | None = None
+    """with `by: attribute`: its name"""
+    superclasses: dict[Name, list[ClassName]] | None = None
+    """with `by: superclass`: the classes of every superclass"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if (self.by == "attribute") != (self.attribute is not None):
-            raise ValueError("`attribute` is given with `by: attribute`, and only then")
-        if (self.by == "superclass") != (self.superclasses is not None):
-            raise ValueError("`superclasses` is given with `by: superclass`, and only then")
+        for by, key in (("attribute", "attribute"), ("superclass", "superclasses")):
+            is_given = getattr(self, key) is not None
+            if is_given != (self.by == by):
+                raise ValueError(
+                    f"`{key}` requires `by: {by}`" if is_given else f"`by: {by}` requires `{key}`"
+                )
         return self
 
     def partition(self, name: str) -> Grouping:
@@ -58,29 +60,26 @@ class GroupingSettings(Frozen):
 class AlertSettings(Frozen):
     """Thresholds that alerts compare beliefs with."""
 
-    min_accuracy: Probability | None = Field(
-        default=None, description="of every group but score bins, whose scores may be low"
-    )
-    max_ece: Probability | None = Field(
-        default=None, description="of every group but those by what other classifiers say"
-    )
-    min_labels: float = Field(
-        default=10.0,
-        ge=0,
-        description="effective labels without which a threshold counts neither as crossed nor as met; twice "
-        "as many for calibration",
-    )
-    confidence: float = Field(
-        default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"
-    )
+    min_accuracy: Probability | None = None
+    """of every group but score bins, whose scores may be low"""
+    max_ece: Probability | None = None
+    """of every group but those by what other classifiers say"""
+    min_labels: float = Field(default=10.0, ge=0)
+    """effective labels without which a threshold counts neither as crossed nor as met; twice as many for
+    calibration"""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """probability from which a threshold counts as crossed, or met"""
 
 
 class Mistake(Frozen):
     """What one kind of mistake costs."""
 
-    true: ClassName = Field(description="what it is")
-    predicted: ClassName = Field(description="what the model says")
-    cost: float = Field(ge=0, allow_inf_nan=False, description="in any unit")
+    true: ClassName
+    """what it is"""
+    predicted: ClassName
+    """what the model says"""
+    cost: float = Field(ge=0, allow_inf_nan=False)
+    """in any unit"""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,52 +93,89 @@ class Mistake(Frozen):
 class CostSettings(Frozen):
     """What wrong predictions cost; right ones cost nothing."""
 
-    default: float = Field(default=1.0, ge=0, allow_inf_nan=False, description="of a mistake not listed")
-    mistakes: list[Mistake] = Field(default=[], description="those that cost more, or less")
+    default: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """of a mistake not listed"""
+    mistakes: list[Mistake] = Field(default=[])
+    """those that cost more, or less"""
+
+
+class ReferenceSettings(Frozen):
+    """What "now" is compared with, unless `credence reference set` has set a window of time."""
+
+    labels: int = Field(default=100, ge=1)
+    """the first so many labels of every group are the reference, those that the group's grouping asked for"""
+
+
+class EvidenceSettings(Frozen):
+    """How often evidence may be wrong, however often one looks."""
+
+    alpha: float = Field(default=0.05, ge=1e-6, le=0.5)
+    """expected share of false ones among all that evidence confirms about a model at one time, and the
+    probability that it ever confirms anything while nothing is wrong; also the probability that a group's
+    confidence sequence ever fails to hold its accuracy"""
+
+
+class DriftSettings(Frozen):
+    """How recent traffic is compared with a reference, without labels, and what suspicion does."""
+
+    window_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
+    """how far back traffic is recent; whole days leave out differences of day and night"""
+    reference_predictions: int = Field(default=10_000, ge=1)
+    """recent traffic is compared with the first so many predictions, and no fewer than come in window_hours,
+    unless `credence reference set` has set a window of time"""
+    max_distance: float = Field(default=0.1, gt=0, lt=1)
+    """Jensen-Shannon distance from the reference, beyond noise, above which a group has drifted: of its
+    scores, predicted classes or attributes; 0 is the same, 1 is nothing in common"""
+    label_share: Probability = 0.2
+    """this share of every assessment's requests goes to groups of its grouping that have drifted, while any
+    has; 0 leaves all to the policy"""
+
+    @property
+    def window_seconds(self) -> float:
+        """How far back traffic is recent."""
+        return self.window_hours * 3_600
+
+
+class ForgettingSettings(Frozen):
+    """What labels from before a change of a group's accuracy still count; beside `label_half_life_days`."""
+
+    after_change: bool = True
+    """whether they are down-weighted by the probability that the accuracy has changed since"""
+    run_length: int = Field(default=500, ge=100)
+    """expected labels of a group between two changes of its accuracy; the shorter, the sooner intervals allow
+    for a change, and the wider they are while nothing changes"""
 
 
 class ModelSettings(Frozen):
     """One deployed classifier."""
 
-    classes: list[ClassName] = Field(min_length=2, max_length=10_000, description="label set, in order")
-    score_bins: int | list[float] = Field(
-        default=10, description="number of equal-width bins, or their inner edges"
-    )
-    groupings: dict[Name, GroupingSettings] = Field(
-        default_factory=dict, description="partitions of the model's traffic, by name"
-    )
-    assessments: dict[Name, AnyAssessment] = Field(
-        default_factory=dict, description="standing questions about the model, by name"
-    )
+    classes: list[ClassName] = Field(min_length=2, max_length=10_000)
+    """label set, in order"""
+    score_bins: int | list[float] = 10
+    """number of equal-width bins, or their inner edges"""
+    groupings: dict[Name, GroupingSettings] = Field(default_factory=dict)
+    """partitions of the model's traffic, by name"""
+    assessments: dict[Name, AnyAssessment] = Field(default_factory=dict)
+    """standing questions about the model, by name"""
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
     evidence: EvidenceSettings = EvidenceSettings()
     drift: DriftSettings = DriftSettings()
-    costs: CostSettings | None = Field(
-        default=None, description="of mistakes, for a model with a grouping by predicted class"
-    )
-    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = Field(
-        default="learned", description="belief about a group before its labels"
-    )
-    interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
-    interval_kind: Literal["equal_tailed", "highest_density"] = Field(
-        default="equal_tailed",
-        description="of accuracy and cost: as much probability on either side, or the shortest interval",
-    )
-    traffic_half_life_days: float | None = Field(
-        default=7.0,
-        gt=0,
-        description="traffic that no mark dates counts half after this time; never less, if null",
-    )
-    draw_half_life_hours: float | None = Field(
-        default=24.0,
-        gt=0,
-        description="an item is half as likely to be drawn for a label so long after its record arrived; "
-        "equally likely at every age, if null",
-    )
-    label_half_life_days: float | None = Field(
-        default=None, gt=0, description="a label counts half after this time; never less, if null"
-    )
+    costs: CostSettings | None = None
+    """of mistakes, for a model with a grouping by predicted class"""
+    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = "learned"
+    """belief about a group before its labels"""
+    interval: float = Field(default=0.95, gt=0, lt=1)
+    """probability inside credible intervals"""
+    interval_kind: Literal["equal_tailed", "highest_density"] = "equal_tailed"
+    """of accuracy and cost: as much probability on either side, or the shortest interval"""
+    traffic_half_life_days: float | None = Field(default=7.0, gt=0)
+    """traffic that no mark dates counts half after this time; never less, if null"""
+    draw_half_life_hours: float | None = Field(default=24.0, gt=0)
+    """an item is half as likely to be drawn for a label so long after its record arrived; equally likely at
+    every age, if null"""
+    label_half_life_days: float | None = Field(default=None, gt=0)
+    """a label counts half after this time; never less, if null"""
     forgetting: ForgettingSettings = ForgettingSettings()
     tensors: dict[TensorField, TensorName] = Field(
         default_factory=dict,
@@ -170,28 +206,27 @@ class ModelSettings(Frozen):
             return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
         return tuple(self.score_bins)
 
-    def assessments_of(self, task: type[_Asked]) -> dict[str, _Asked]:
+    def assessments_of(self, task: type[_Assessment]) -> dict[str, _Assessment]:
         """The assessments of one task, by name."""
-        return {name: asked for name, asked in self.assessments.items() if isinstance(asked, task)}
+        return {name: each for name, each in self.assessments.items() if isinstance(each, task)}
 
     @property
     def positive_class(self) -> str | None:
         """The class to be found, if any assessment asks about performance."""
-        return next(
-            (asked.positive_class for asked in self.assessments_of(PerformanceSettings).values()), None
-        )
+        performances = self.assessments_of(PerformanceSettings).values()
+        return next((each.positive_class for each in performances), None)
 
     @property
     def ensemble(self) -> Ensemble | None:
         """Whose votes tell groups apart, if any assessment asks about an ensemble."""
         ensembles = self.assessments_of(EnsembleSettings).values()
-        return next((Ensemble(tuple(asked.members), asked.positive_class) for asked in ensembles), None)
+        return next((Ensemble(tuple(each.members), each.positive_class) for each in ensembles), None)
 
     @property
     def challenge(self) -> Challenge | None:
         """Whose agreement tells groups apart, if any assessment asks about a challenger."""
         challenges = self.assessments_of(ChallengeSettings).values()
-        return next((Challenge(asked.challenger) for asked in challenges), None)
+        return next((Challenge(each.challenger) for each in challenges), None)
 
     @property
     def traffic_decay_per_second(self) -> float:

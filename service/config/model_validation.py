@@ -15,28 +15,53 @@ from service.config.assessments import (
     PerformanceSettings,
 )
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
-from service.config.security_validation import Problems
-from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.config.settings import Settings
+from service.config.types import Problems
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.domain.groupings import ALL, bin_names
+from service.domain.traffic_tables import most_table_bytes
 
 _TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
+_ALL_ALONE = f"always uses grouping `{ALL}`; remove `grouping` or set it to `{ALL}`"
 
 
-def model_problems(at: str, model: ModelSettings) -> Problems:
-    """What does not fit together in a model's settings; `at` is the path of its key."""
+def model_problems(settings: Settings, name: str) -> Problems:
+    """What does not fit together in a model's settings, by the path of its key."""
+    model, at = settings.models[name], f"models.{name}"
     problems = [
-        (f"{at}.groupings.{name}", f"this name is taken, as are {', '.join(_TAKEN)}")
-        for name in model.groupings
-        if name in _TAKEN
+        (f"{at}.groupings.{grouping}", f"this name is taken, as are {', '.join(_TAKEN)}")
+        for grouping in model.groupings
+        if grouping in _TAKEN
     ]
-    for name, grouping in model.groupings.items():
-        problems += _superclass_problems(f"{at}.groupings.{name}", model, grouping)
+    for grouping, chosen in model.groupings.items():
+        problems += _superclass_problems(f"{at}.groupings.{grouping}", model, chosen)
     if model.costs is not None:
         problems += _cost_problems(f"{at}.costs", model, model.costs)
     problems += [(f"{at}.assessments", problem) for problem in _disagreements(model)]
-    for name, assessment in model.assessments.items():
-        problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
-    return problems
+    for assessment, asked in model.assessments.items():
+        problems += _assessment_problems(f"{at}.assessments.{assessment}", model, asked)
+    limit = settings.bounds.table_bytes
+    if not problems and (needed := most_table_bytes(settings.cell_space(name))) > limit:
+        problem = (
+            f"the tables of model {name!r} take up to {needed:,} bytes in one partition; raise it to "
+            f"{needed}, lower bounds.attribute_values, or use fewer score bins"
+        )
+        problems.append(("bounds.table_bytes", problem))
+    return problems + _vote_problems(settings, name)
+
+
+def _vote_problems(settings: Settings, model: str) -> Problems:
+    """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
+    ensemble, challenge = settings.models[model].ensemble, settings.models[model].challenge
+    if challenge is not None:
+        longest, what = max(map(len, (AGREE, DISAGREE, MISSING))), "the challenger"
+    elif ensemble is not None:
+        longest, what = 1 + len(ensemble.members), "vote patterns"
+    else:
+        return []
+    if settings.bounds.attribute_length >= longest:
+        return []
+    return [("bounds.attribute_length", f"must be at least {longest}, for {what} of model {model!r}")]
 
 
 def _disagreements(model: ModelSettings) -> Iterator[str]:
@@ -94,17 +119,15 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
             problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
         case ComparisonSettings():
             problems += _between_problems(f"{at}.between", assessment.between, groups)
-        case PerformanceSettings():
-            problems += _performance_problems(at, model, assessment)
-        case EnsembleSettings():
-            problems += _ensemble_problems(at, model, assessment)
+        case PerformanceSettings() | EnsembleSettings():
+            problems += _binary_problems(at, model, assessment)
     return problems
 
 
 def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
     metric, grouping = assessment.metric, model.groupings.get(assessment.grouping)
     if metric == "overall_accuracy" and assessment.grouping != ALL:
-        return [(f"{at}.grouping", f"overall accuracy is of all traffic: `{ALL}`, or left out")]
+        return [(f"{at}.grouping", f"metric overall_accuracy {_ALL_ALONE}")]
     if metric not in ("confusion", "cost"):
         return []
     problems = []
@@ -118,30 +141,26 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
     return problems
 
 
-def _performance_problems(at: str, model: ModelSettings, assessment: PerformanceSettings) -> Problems:
+def _binary_problems(
+    at: str, model: ModelSettings, assessment: PerformanceSettings | EnsembleSettings
+) -> Problems:
+    """What does not fit an assessment of one class against all others."""
     problems: Problems = []
-    if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
-        problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
     if assessment.positive_class not in model.classes:
         problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
     if assessment.grouping != ALL:
-        problems.append((f"{at}.grouping", f"performance is of all traffic: `{ALL}`, or left out"))
+        problems.append((f"{at}.grouping", f"task {assessment.task} {_ALL_ALONE}"))
+    if isinstance(assessment, EnsembleSettings):
+        if len(set(assessment.members)) < len(assessment.members):
+            problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
+        if assessment.targets.wanted.keys() - {"precision"}:
+            problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
+        return problems
+    if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
+        problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
     edges = np.array(model.score_edges)
     if not np.allclose(edges, 1 - edges[::-1], rtol=0, atol=1e-9):
         problems.append((f"{at}.task", "performance needs `score_bins` that are symmetric about 1/2"))
-    return problems
-
-
-def _ensemble_problems(at: str, model: ModelSettings, assessment: EnsembleSettings) -> Problems:
-    problems: Problems = []
-    if assessment.positive_class not in model.classes:
-        problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
-    if len(set(assessment.members)) < len(assessment.members):
-        problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
-    if assessment.grouping != ALL:
-        problems.append((f"{at}.grouping", f"an ensemble is asked about by its votes: `{ALL}`, or left out"))
-    if assessment.targets.wanted.keys() - {"precision"}:
-        problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
     return problems
 
 

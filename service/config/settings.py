@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from service.config.bounds import Bounds
 from service.config.model import ModelSettings
-from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability
+from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability, matching
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace
 from service.domain.groupings import (
@@ -21,16 +21,20 @@ from service.domain.groupings import (
     Grouping,
 )
 
+HashKey = Annotated[SecretStr, matching(r"[0-9A-Fa-f]{32}", "must be 32 hexadecimal digits")]
+
 
 class Topics(Frozen):
     """Names of the Kafka topics."""
 
-    predictions: Name = Field(default="credence.predictions", description="what the models say; read")
-    label_requests: Name = Field(
-        default="credence.label-requests", description="what people are asked; written"
-    )
-    labels: Name = Field(default="credence.labels", description="what people answer; read")
-    dead_letters: Name = Field(default="credence.dead-letters", description="messages refused; written")
+    predictions: Name = "credence.predictions"
+    """what the models say; read"""
+    label_requests: Name = "credence.label-requests"
+    """what people are asked; written"""
+    labels: Name = "credence.labels"
+    """what people answer; read"""
+    dead_letters: Name = "credence.dead-letters"
+    """messages refused; written"""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -43,108 +47,92 @@ class Topics(Frozen):
 class KafkaSecurity(Frozen):
     """Who Kafka is, and who Credence is to it. Files hold PEM."""
 
-    protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
-        default="plaintext", description="of all connections; with `sasl` a login, with `ssl` encrypted"
-    )
-    ca_file: str | None = Field(
-        default=None, description="certificates by which brokers are known; the system's if absent"
-    )
-    certificate_file: str | None = Field(
-        default=None, description="with `ssl`: the certificate that Credence shows, and those above it"
-    )
-    key_file: str | None = Field(default=None, description="the certificate's private key")
-    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        default=None, description="of the login"
-    )
-    username: str | None = Field(
-        default=None, min_length=1, description="of the login, but for `OAUTHBEARER`"
-    )
-    password: SecretStr | None = Field(default=None, description="of the login, but for `OAUTHBEARER`")
-    token_file: str | None = Field(
-        default=None,
-        description="for `OAUTHBEARER`: a file with the token; read again for every login",
-    )
-    token_endpoint: str | None = Field(
-        default=None,
-        description="for `OAUTHBEARER`, instead of a file: the URL where client credentials are given for a "
-        "token; `https`, but for loopback",
-    )
-    token_ca_file: str | None = Field(
-        default=None,
-        description="certificates by which the token endpoint is known; the system's if absent",
-    )
-    client_id: str | None = Field(default=None, min_length=1, description="for the token endpoint")
-    client_secret: SecretStr | None = Field(default=None, description="for the token endpoint")
-    scope: str | None = Field(
-        default=None, min_length=1, description="what a token is asked for; several, with blanks between"
-    )
+    protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = "plaintext"
+    """of all connections; with `sasl` a login, with `ssl` encrypted"""
+    ca_file: str | None = None
+    """certificates by which brokers are known; the system's if absent"""
+    certificate_file: str | None = None
+    """with `ssl`: the certificate that Credence shows, and those above it"""
+    key_file: str | None = None
+    """the certificate's private key"""
+    key_password: SecretStr | None = None
+    """of the private key, if it is encrypted"""
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
+    """of the login"""
+    username: str | None = Field(default=None, min_length=1)
+    """of the login, but for `OAUTHBEARER`"""
+    password: SecretStr | None = None
+    """of the login, but for `OAUTHBEARER`"""
+    token_file: str | None = None
+    """for `OAUTHBEARER`: a file with the token; read again for every login"""
+    token_endpoint: str | None = None
+    """for `OAUTHBEARER`, instead of a file: the URL where client credentials are given for a token; `https`,
+    but for loopback"""
+    token_ca_file: str | None = None
+    """certificates by which the token endpoint is known; the system's if absent"""
+    client_id: str | None = Field(default=None, min_length=1)
+    """for the token endpoint"""
+    client_secret: SecretStr | None = None
+    """for the token endpoint"""
+    scope: str | None = Field(default=None, min_length=1)
+    """what a token is asked for; several, with blanks between"""
 
 
 class KafkaSettings(Frozen):
     """How to reach Kafka, and how to read from it."""
 
-    bootstrap_servers: list[str] = Field(
-        default=["127.0.0.1:9092"], min_length=1, description="brokers to begin with, as host:port"
-    )
+    bootstrap_servers: list[str] = Field(default=["127.0.0.1:9092"], min_length=1)
+    """brokers to begin with, as host:port"""
     security: KafkaSecurity = KafkaSecurity()
     topics: Topics = Topics()
-    group_prefix: Name = Field(
-        default="credence", description="consumer groups are `<prefix>.predictions`, …"
-    )
-    session_timeout_seconds: PositiveSeconds = Field(
-        default=30.0, description="a silent consumer's partitions move to another one after this time"
-    )
-    instance_id: Name | None = Field(
-        default=None,
-        description="a name that this process keeps over restarts and no other one has, such as its pod's; "
-        "its partitions wait for it while it restarts, for `session_timeout_seconds` at most",
-    )
-    metadata_seconds: PositiveSeconds = Field(
-        default=30.0, description="how soon new partitions and recreated topics are noticed"
-    )
-    start: Literal["earliest", "latest"] = Field(
-        default="earliest",
-        description="where to begin with a topic that was never read; partitions added later are read whole",
-    )
-    max_poll_records: int = Field(
-        default=10_000, ge=1, le=100_000, description="most records that one poll takes"
-    )
-    fast_fetch: bool = Field(
-        default=False,
-        description="take record batches apart faster than the client library does, if its version is known",
-    )
-    flush_seconds: PositiveSeconds = Field(default=1.0, description="longest time that facts wait in memory")
-    flush_records: int = Field(default=50_000, ge=1, description="most records that wait in memory")
-    partitions: int = Field(default=4, ge=1, description="for `credence topics create`")
-    replication_factor: int = Field(default=1, ge=1, description="for `credence topics create`")
+    group_prefix: Name = "credence"
+    """consumer groups are `<prefix>.predictions`, …"""
+    session_timeout_seconds: PositiveSeconds = 30.0
+    """a silent consumer's partitions move to another one after this time"""
+    instance_id: Name | None = None
+    """a name that this process keeps over restarts and no other one has, such as its pod's; its partitions
+    wait for it while it restarts, for `session_timeout_seconds` at most"""
+    metadata_seconds: PositiveSeconds = 30.0
+    """how soon new partitions and recreated topics are noticed"""
+    start: Literal["earliest", "latest"] = "earliest"
+    """where to begin with a topic that was never read; partitions added later are read whole"""
+    max_poll_records: int = Field(default=10_000, ge=1, le=100_000)
+    """most records that one poll takes"""
+    fast_fetch: bool = False
+    """take record batches apart faster than the client library does, if its version is known"""
+    flush_seconds: PositiveSeconds = 1.0
+    """longest time that facts wait in memory"""
+    flush_records: int = Field(default=50_000, ge=1)
+    """most records that wait in memory"""
+    partitions: int = Field(default=4, ge=1)
+    """for `credence topics create`"""
+    replication_factor: int = Field(default=1, ge=1)
+    """for `credence topics create`"""
 
 
 class RedisSettings(Frozen):
     """How to reach Redis."""
 
-    url: SecretStr = Field(
-        default=SecretStr("redis://127.0.0.1:6379/0"),
-        description="`rediss://` is encrypted; may hold username and password",
-    )
-    username: str | None = Field(
-        default=None, min_length=1, description="of the login; the user `default` if absent"
-    )
-    password: SecretStr | None = Field(default=None, description="of the login, where `url` holds none")
-    ca_file: str | None = Field(
-        default=None,
-        description="with `rediss://`: certificates by which Redis is known; the system's if absent",
-    )
-    certificate_file: str | None = Field(
-        default=None, description="with `rediss://`: the certificate that Credence shows, and those above it"
-    )
-    key_file: str | None = Field(default=None, description="the certificate's private key")
-    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
-    prefix: Name = Field(default="credence", description="first part of every key")
-    cluster: bool = Field(
-        default=False, description="a Redis Cluster; `url` is of any of its nodes, or a name of them all"
-    )
-    timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
+    url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
+    """`rediss://` is encrypted; may hold username and password"""
+    username: str | None = Field(default=None, min_length=1)
+    """of the login; the user `default` if absent"""
+    password: SecretStr | None = None
+    """of the login, where `url` holds none"""
+    ca_file: str | None = None
+    """with `rediss://`: certificates by which Redis is known; the system's if absent"""
+    certificate_file: str | None = None
+    """with `rediss://`: the certificate that Credence shows, and those above it"""
+    key_file: str | None = None
+    """the certificate's private key"""
+    key_password: SecretStr | None = None
+    """of the private key, if it is encrypted"""
+    prefix: Name = "credence"
+    """first part of every key"""
+    cluster: bool = False
+    """a Redis Cluster; `url` is of any of its nodes, or a name of them all"""
+    timeout_seconds: PositiveSeconds = 5.0
+    """for connecting and for every reply"""
 
 
 class MonitoringSettings(Frozen):
@@ -159,28 +147,23 @@ class HttpSettings(Frozen):
 
     host: Host = "127.0.0.1"
     port: Port = 8400
-    allowed_hosts: list[str] = Field(
-        default=[],
-        description="names to be asked under, such as `localhost` or `*.example.com`; any, if empty. "
-        "It keeps pages elsewhere from reading this one through a name that they point here (DNS rebinding)",
-    )
-    history_hours: float = Field(
-        default=24.0, gt=0, le=8_760, description="how far back the page shows estimates"
-    )
+    allowed_hosts: list[str] = Field(default=[])
+    """names to be asked under, such as `localhost` or `*.example.com`; any, if empty. It keeps pages
+    elsewhere from reading this one through a name that they point here (DNS rebinding)"""
+    history_hours: float = Field(default=24.0, gt=0, le=8_760)
+    """how far back the page shows estimates"""
 
 
 class ScheduleSettings(Frozen):
     """How often Credence looks, and asks."""
 
-    tick_seconds: PositiveSeconds = Field(default=5.0, description="time between two rounds")
-    lease_seconds: PositiveSeconds = Field(
-        default=15.0, description="a leader that is silent for this long is replaced"
-    )
+    tick_seconds: PositiveSeconds = 5.0
+    """time between two rounds"""
+    lease_seconds: PositiveSeconds = 15.0
+    """a leader that is silent for this long is replaced"""
 
-    performance_seconds: PositiveSeconds = Field(
-        default=30.0,
-        description="time between two looks at the performance of binary classifiers, beside the rounds",
-    )
+    performance_seconds: PositiveSeconds = 30.0
+    """time between two looks at the performance of binary classifiers, beside the rounds"""
 
     @model_validator(mode="after")
     def _lease_outlives_ticks(self) -> Self:
@@ -192,8 +175,10 @@ class ScheduleSettings(Frozen):
 class DeadLetterSettings(Frozen):
     """When bad messages are discarded one by one, and when the consumer stops instead."""
 
-    pause_ratio: Probability = Field(default=0.5, description="stop above this share of bad messages …")
-    pause_window: int = Field(default=1_000, ge=1, description="… among the last so many messages")
+    pause_ratio: Probability = 0.5
+    """stop above this share of bad messages …"""
+    pause_window: int = Field(default=1_000, ge=1)
+    """… among the last so many messages"""
 
 
 class Settings(Frozen):
@@ -207,33 +192,16 @@ class Settings(Frozen):
     schedule: ScheduleSettings = ScheduleSettings()
     bounds: Bounds = Bounds()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="least severe messages that are logged"
-    )
-    hash_key: SecretStr | None = Field(
-        default=None,
-        description="32 hexadecimal digits that decide what is drawn; made and kept in Redis if absent",
-    )
-    seed: int | None = Field(default=None, ge=0, description="of Thompson sampling; unpredictable if absent")
-    models: dict[Name, ModelSettings] = Field(
-        min_length=1, description="the deployed classifiers, by the name that their predictions carry"
-    )
-    vendors: dict[VendorName, VendorSettings] = Field(
-        default={},
-        description="who may be asked, by name; without any, whoever writes to the labels topic answers",
-    )
-
-    @field_validator("hash_key")
-    @classmethod
-    def _hash_key_is_16_bytes(cls, hash_key: SecretStr | None) -> SecretStr | None:
-        if hash_key is not None:
-            try:
-                key = bytes.fromhex(hash_key.get_secret_value())
-            except ValueError:
-                key = b""
-            if len(key) != 16:  # noqa: PLR2004 - the key length that SipHash defines
-                raise ValueError("must be 32 hexadecimal digits")
-        return hash_key
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """least severe messages that are logged"""
+    hash_key: HashKey | None = None
+    """32 hexadecimal digits that decide what is drawn; made and kept in Redis if absent"""
+    seed: int | None = Field(default=None, ge=0)
+    """of Thompson sampling; unpredictable if absent"""
+    models: dict[Name, ModelSettings] = Field(min_length=1)
+    """the deployed classifiers, by the name that their predictions carry"""
+    vendors: dict[VendorName, VendorSettings] = Field(default={})
+    """who may be asked, by name; without any, whoever writes to the labels topic answers"""
 
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""

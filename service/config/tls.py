@@ -7,31 +7,13 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from pydantic import SecretStr
-
+from service.config.settings import KafkaSecurity, RedisSettings
 from service.domain.errors import ConfigurationError
 
-
-class TlsFiles(Protocol):
-    """Settings of one side that Credence talks to; files hold PEM."""
-
-    @property
-    def ca_file(self) -> str | None:
-        """Certificates by which the other side is known; the system's if absent."""
-
-    @property
-    def certificate_file(self) -> str | None:
-        """What Credence shows."""
-
-    @property
-    def key_file(self) -> str | None:
-        """The certificate's private key."""
-
-    @property
-    def key_password(self) -> SecretStr | None:
-        """Of the private key."""
+TlsFiles = KafkaSecurity | RedisSettings
+"""Settings of one side that Credence talks to."""
 
 
 class FreshContext:

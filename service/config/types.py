@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
@@ -17,8 +18,23 @@ Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every 
 Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+Problems = list[tuple[str, str]]
+"""What is wrong with settings: paths of keys, and sentences."""
+
+
+def matching(pattern: str, problem: str) -> AfterValidator:
+    """Refuses text or secrets that are not of this pattern, with a sentence that says what they must be."""
+
+    def check(value: Any) -> Any:
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if not re.fullmatch(pattern, text):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
+
 
 class Frozen(BaseModel):
     """Cannot be changed, and takes no unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

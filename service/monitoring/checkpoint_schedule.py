@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.traffic_counts import TrafficCounts
 from service.store.references import ReferenceWindow

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace
 from service.domain.groupings import bin_names

@@ -8,10 +8,11 @@ around their group's curve:
 
 with s_gb the mean score of a cell, s_g that of its group, c the logit of the mean score of all traffic, and d
 the mean of logit s_g. Given the spread sigma of the group offsets u_g ~ t4(0, sigma) and the strength N0, the
-posterior of offset a, slope b, context k and all u_g is approximated as normal, with the exact mean and variance
-of every u_g given the others; sigma and N0 are integrated out on a grid by their marginal likelihood (an
-integrated nested Laplace approximation: Rue, Martino, Chopin, JRSS B 2009). The tails of t let one group differ
-from the others, as when one camera breaks. Given eta, cells are conjugate, so labels always override the curve.
+posterior of offset a, slope b, context k and all u_g is approximated as normal, with the exact mean and
+variance of every u_g given the coefficients; sigma and N0 are integrated out on a grid by their marginal
+likelihood (an integrated nested Laplace approximation: Rue, Martino, Chopin, JRSS B 2009). The tails of t let
+one group differ from the others, as when one camera breaks. Given eta, cells are conjugate, so labels always
+override the curve.
 
 Everything works on any number of independent runs at once, on the first axis [R].
 """
@@ -186,8 +187,8 @@ class Search:
     def _with_tails(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
         """The same, with the mean and variance that group offsets have under their t prior.
 
-        A normal tangent to the prior has about half the variance of t4 where labels are few, and draws a group
-        that is unlike the others too close to them.
+        A normal tangent to the prior has about half the variance of t4 where labels are few, and draws a
+        group that is unlike the others too close to them.
         """
         log_densities = self._along_offsets(means, curvature)
         weights = special.softmax(log_densities, axis=0)
@@ -207,7 +208,7 @@ class Search:
         eta, scales = self._regressors.eta(modes), np.sqrt(self._group_variances)
         deviations = 1 / np.sqrt(curvature.offsets)
         log_densities = np.empty((len(_NODES), *deviations.shape))
-        for node, log_density in zip(_NODES, log_densities, strict=True):
+        for log_density, node in zip(log_densities, _NODES, strict=True):
             moved = node * deviations
             at = eta + self._regressors.spread(moved)
             likelihood = right * at
@@ -217,8 +218,8 @@ class Search:
             np.log(at, out=at)
             at *= worth
             likelihood -= at
-            log_density[:] = self._regressors.by_group(likelihood)
-            log_density += _log_t(modes.offsets + moved, scales, _GROUP_TAIL) + 0.5 * np.log1p(node**2)
+            prior = _log_t(modes.offsets + moved, scales, _GROUP_TAIL)
+            log_density[:] = self._regressors.by_group(likelihood) + prior + 0.5 * np.log1p(node**2)
         return log_densities
 
     def _precisions(self, offset_squares: Floats, group_squares: Floats) -> tuple[Floats, Floats]:

@@ -31,7 +31,7 @@ def test_ticks_that_a_clock_set_forward_has_skipped_are_not_made_up_for() -> Non
 
 def test_a_clock_set_back_stops_no_rounds() -> None:
     rounds = Counted()
-    scheduler = start_schedule(rounds, tick_seconds=TICK.total_seconds(), on_failure=lambda: None)
+    scheduler = start_schedule(rounds.tick, tick_seconds=TICK.total_seconds(), on_failure=lambda: None)
     try:
         rounds.wait_for(2)
         (job,) = scheduler.get_jobs()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from service.app.setup_commands import new_label_key, new_token
 from service.config.loader import load_settings
 from service.config.settings import Settings
-from service.config.vendor_secrets import new_label_key, new_token
 from service.domain.errors import ConfigurationError
 
 MODELS = (

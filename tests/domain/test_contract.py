@@ -11,11 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from service.app.docgen.asyncapi import asyncapi_document
 from service.app.docgen.contract import contract_files
 from service.app.docgen.messages import (
+    asyncapi_document,
     header_example,
-    header_schema,
     message_examples,
     message_schema,
     schema_file,
@@ -246,20 +245,20 @@ def test_cloudevents_headers_are_those_of_binary_mode() -> None:
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_the_headers_of_an_example_fit_their_schema(name: str) -> None:
-    Draft202012Validator(header_schema(name)).validate(header_example(name))
+    Draft202012Validator(asyncapi_message(name)["headers"]).validate(header_example(name))
 
 
 def test_every_header_is_required_on_what_credence_sends() -> None:
-    assert header_schema("LabelRequest")["required"] == list(header_example("LabelRequest"))
+    assert asyncapi_message("LabelRequest")["headers"]["required"] == list(header_example("LabelRequest"))
 
 
 @pytest.mark.parametrize("name", ["Prediction", "Label"])
 def test_no_header_is_required_on_what_credence_reads(name: str) -> None:
-    assert Draft202012Validator(header_schema(name)).is_valid({})
+    assert Draft202012Validator(asyncapi_message(name)["headers"]).is_valid({})
 
 
 def test_another_event_type_does_not_fit_the_headers() -> None:
-    assert not Draft202012Validator(header_schema("Label")).is_valid(
+    assert not Draft202012Validator(asyncapi_message("Label")["headers"]).is_valid(
         {"ce_type": "dev.credence.prediction.v1"}
     )
 

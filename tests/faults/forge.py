@@ -166,7 +166,7 @@ if __name__ == "__main__":
     # The command line imports each command, and each role its modules, when they run. Importing them before
     # the fork saves each process seconds, during which SIGTERM would find no handler and kill it.
     import service.app.role_command
-    import service.app.round_running
+    import service.app.rounds
     import service.app.vendor_wiring  # noqa: F401  (imported for its effect, as those above)
     from service.app.cli import main
 

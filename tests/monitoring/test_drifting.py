@@ -12,7 +12,7 @@ from scipy.spatial.distance import jensenshannon
 from snapshots import DROPPED, MIXED, NOW, drifting, snapshot
 from traffic_tables import JointCell, traffic_of
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts

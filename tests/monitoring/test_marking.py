@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.cells import OTHER
 from service.domain.traffic_counts import WHOLE, TableCounts, TableKey, TrafficCounts
 from service.monitoring.checkpoint_schedule import (

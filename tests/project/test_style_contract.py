@@ -42,7 +42,7 @@ TEXTS = (
 LITERALS = ("service/**/*.py", "consumers/**/*.py", "deploy/grafana/**/*.py", "helm/*.py")
 """Code with texts for people: help, errors, metrics, the API's descriptions, dashboards, generated pages."""
 
-GENERATED = {"docs/configuration.md", "docs/metrics.md", "docs/rights.md"}
+GENERATED = {"docs/metrics.md", "docs/rights.md"}
 """From literals, which are checked."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.statistics.drift import mix_drift
 
 GROUPS, BINS = 1_000, 10

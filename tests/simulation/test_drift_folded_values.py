@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.config.change import DriftSettings
+from service.config.model import DriftSettings
 from service.domain.cells import CellBounds, CellSpace
 from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.domain.traffic import Traffic, merge_traffic

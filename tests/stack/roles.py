@@ -17,7 +17,7 @@ from harness import Deployment, Process, wait_for
 from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from redis_recorder import RedisRecorder
 
-from service.app.permissions import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
 from service.demo.servers import EmbeddedRedis
 
 OUTCOMES = 1_000
@@ -50,9 +50,9 @@ class Roles:
         self.deployment = deployment
         self.kafka = kafka
         self.recorder = recorder
-        self.processes: dict[RightsRole, Process] = {}
+        self.processes: dict[str, Process] = {}
 
-    def be(self, role: RightsRole) -> None:
+    def be(self, role: str) -> None:
         """Have what is started from now on log in as a role."""
         document = yaml.safe_load((self.deployment.folder / "credence.yaml").read_text())
         document["kafka"] |= {
@@ -69,7 +69,7 @@ class Roles:
         self.deployment.config = self.deployment.folder / f"{role}.yaml"
         self.deployment.config.write_text(yaml.safe_dump(document))
 
-    def command(self, role: RightsRole, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(self, role: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a role, to its end."""
         self.be(role)
         try:
@@ -78,21 +78,21 @@ class Roles:
         except subprocess.CalledProcessError as error:
             return subprocess.CompletedProcess(error.cmd, error.returncode, error.stdout, error.stderr)
 
-    def start(self, role: RightsRole, stack: ExitStack, *command: str, **variables: str) -> None:
+    def start(self, role: str, stack: ExitStack, *command: str, **variables: str) -> None:
         """Start a role, and wait until it does its work; the variables are of its environment."""
         self.be(role)
         process = stack.enter_context(self.deployment.process(*command, **variables))
         self.processes[role] = process
         wait_for(process.ready, seconds=60, what=f"readiness of {role}; see {process.log}")
 
-    def log(self, role: RightsRole) -> str:
+    def log(self, role: str) -> str:
         return self.processes[role].log.read_text()
 
-    def grant(self, role: RightsRole, *rights: KafkaRight) -> None:
+    def grant(self, role: str, *rights: KafkaRight) -> None:
         with self.kafka.admin() as admin:
             admin.create_acls([_acl(role, right) for right in rights])
 
-    def take(self, role: RightsRole, right: KafkaRight) -> None:
+    def take(self, role: str, right: KafkaRight) -> None:
         acl = _acl(role, right)
         pattern = acl.resource_pattern
         with self.kafka.admin() as admin:

@@ -16,7 +16,7 @@ from store_site import NOW, Site, draws_of, issue, message, record
 
 from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import Rejected
-from service.app.scheduler import RequestPublisher
+from service.app.request_publisher import RequestPublisher
 from service.config.settings import KafkaSettings
 from service.domain.errors import BadMessage, Unavailable
 from service.kafka.clients import build_producer

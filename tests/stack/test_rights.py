@@ -12,7 +12,7 @@ import redis
 from harness import Labeller, truth, wait_for
 from roles import OUTCOMES, Roles, limited_roles, redis_of_rights
 
-from service.app.permissions import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
 from service.app.wiring import model_keys
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
@@ -199,7 +199,7 @@ def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
     ],
 )
 def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
-    loop: Roles, role: RightsRole, key: str, operation: Any, told: str
+    loop: Roles, role: str, key: str, operation: Any, told: str
 ) -> None:
     kafka = loop.deployment.settings.kafka
     right = (
@@ -242,7 +242,7 @@ def test_nothing_was_refused_by_redis(loop: Roles) -> None:
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "topics"])
-def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Roles, role: RightsRole) -> None:
+def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Roles, role: str) -> None:
     rules = redis_rules(loop.deployment.settings, role)
     commands = loop.recorder.commands(role)
     missing = loop.recorder.refused(rules, commands)

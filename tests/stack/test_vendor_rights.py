@@ -18,7 +18,7 @@ from label_studio_shapes import annotation, hook_body
 from office import Caller, Told
 from roles import Roles, limited_roles, redis_of_rights
 
-from service.app.permissions import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
 from service.app.wiring import model_keys
 from service.demo.servers import EmbeddedRedis, free_port
 from service.domain.label_signatures import sign
@@ -267,7 +267,7 @@ def test_vendors_add_no_other_right_in_kafka(office: Office) -> None:
 
 @pytest.mark.parametrize("role", ["predictions", "labels", "schedule", "serve"])
 def test_the_redis_rights_that_vendors_add_are_what_a_role_does_and_no_more(
-    office: Office, role: RightsRole
+    office: Office, role: str
 ) -> None:
     roles = office.roles
     settings = roles.deployment.settings

@@ -124,7 +124,7 @@ def _meaning(name: str, models: Models) -> str:
     having: dict[str, Models] = {}
     for model in models:
         if field := model.model_fields.get(name):
-            text = field.description or _about(_models_in(field.annotation) or [model])
+            text = " ".join((field.description or _about(_models_in(field.annotation) or [model])).split())
             having.setdefault(text, []).append(model)
     if list(having.values()) == [models]:
         return text

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import time
 
-from service.app.docgen.asyncapi import asyncapi_document
 from service.app.docgen.generated_files import page_template
 from service.app.docgen.messages import (
-    DEAD_LETTER_HEADERS,
     DEFAULTS,
     EVENT_TYPES,
-    SIGNATURE_HEADERS,
-    header_schema,
+    asyncapi_document,
     json_text,
     message_examples,
     message_schema,
@@ -23,6 +20,7 @@ from service.app.docgen.messages import (
 )
 from service.app.docgen.schemas import Schema, in_words, schema_of, table
 from service.config.vendors import VendorApiSettings
+from service.domain.label_signatures import SIGNATURE_HEADER, VENDOR_HEADER
 from service.domain.messages import MESSAGES, PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.domain.open_inference import (
     ATTRIBUTE_PREFIX,
@@ -59,8 +57,12 @@ def vendor_api_document() -> Schema:
 def contract_page() -> str:
     """The contract in words, for people: `README.md`."""
     topics = DEFAULTS.topics
-    headers = header_schema("LabelRequest")
-    headers["properties"]["ce_type"] = {"description": "the message's type, see below"}
+    headers = {
+        name: message["headers"]["properties"]
+        for name, message in asyncapi_document()["components"]["messages"].items()
+    }
+    any_type = {"ce_type": {"description": "the message's type, see below"}}
+    signature = {name: headers["Label"][name] for name in (VENDOR_HEADER, SIGNATURE_HEADER)}
     rows = [
         (
             f"`{topics.predictions}`",
@@ -73,9 +75,9 @@ def contract_page() -> str:
     ]
     return page_template("contract.md").format(
         channels=table(("topic (default name)", "Credence", "message"), rows),
-        headers=_header_table(headers),
-        signature_headers=_header_table({"properties": SIGNATURE_HEADERS}),
-        dead_letter_headers=_header_table(DEAD_LETTER_HEADERS),
+        headers=_header_table(headers["LabelRequest"] | any_type),
+        signature_headers=_header_table(signature),
+        dead_letter_headers=_header_table(headers["DeadLetter"]),
         messages="\n\n".join(_message_section(name) for name in MESSAGES),
         response_types=" or ".join(f"`{name}`" for name in RESPONSE_TYPES),
         response_versions=" or ".join(RESPONSE_CLOUDEVENTS_VERSIONS),
@@ -123,9 +125,9 @@ def _field_table(schema: Schema) -> str:
     return table(("field", "type", "required", "meaning"), rows)
 
 
-def _header_table(schema: Schema) -> str:
+def _header_table(headers: Schema) -> str:
     rows = [
         (f"`{name}`", f"`{header['const']}`" if "const" in header else "", header["description"])
-        for name, header in schema["properties"].items()
+        for name, header in headers.items()
     ]
     return table(("header", "value", "meaning"), rows)

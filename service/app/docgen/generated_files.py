@@ -1,4 +1,4 @@
-"""Write generated files, or check that those on disk are current."""
+"""`credence contract` and `credence describe`: write generated files, or check that they are current."""
 
 from __future__ import annotations
 
@@ -7,6 +7,28 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Final
+
+PAGES: Final[Mapping[str, str]] = {
+    "configuration": "service.app.docgen.configuration:configuration_page",
+    "metrics": "service.app.docgen.metrics:metrics_page",
+    "rights": "service.app.docgen.rights:rights_page",
+}
+"""What `describe` writes: the function that returns the text of each page."""
+
+
+def contract(options: argparse.Namespace) -> int:
+    """Write the message contract, or check that it is current."""
+    from service.app.docgen.contract import contract_files  # noqa: PLC0415 - with FastAPI
+
+    return write_or_check(options.directory, contract_files(), check=options.check)
+
+
+def describe(options: argparse.Namespace) -> int:
+    """Write a page, or check that it is current."""
+    page = resolve_name(PAGES[options.page])
+    return write_or_check(options.directory, {f"{options.page}.md": page()}, check=options.check)
 
 
 def page_template(name: str) -> str:

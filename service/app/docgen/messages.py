@@ -1,4 +1,4 @@
-"""Schemas, headers and examples of the wire messages, made from the models in `service.domain.messages`."""
+"""Schemas and examples of the wire messages, made from their models; and the AsyncAPI document."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ import re
 from datetime import datetime
 from typing import Any
 
+import yaml
+
+from service.app.docgen.generated_files import page_template
 from service.app.docgen.schemas import Schema, schema_of
 from service.config.settings import KafkaSettings
-from service.domain.label_signatures import SIGNATURE_HEADER, VENDOR_HEADER
 from service.domain.messages import (
-    CLOUDEVENTS_VERSION,
     EXAMPLES,
     LABEL_REQUEST_TYPE,
     LABEL_TYPE,
     MESSAGES,
     PREDICTION_TYPE,
+    Message,
     cloudevents_headers,
 )
-from service.domain.open_inference import RESPONSE_CLOUDEVENTS_VERSIONS, RESPONSE_EXAMPLE, RESPONSE_TYPES
+from service.domain.open_inference import (
+    RESPONSE_CLOUDEVENTS_VERSIONS,
+    RESPONSE_EXAMPLE,
+    RESPONSE_TYPES,
+    InferenceResponse,
+)
 
 DEFAULTS = KafkaSettings()
 """Topics and groups as they are named without configuration."""
@@ -49,53 +56,6 @@ ACROSS_FIELDS: dict[str, Schema] = {
         "then": {"required": ["true_class"], "properties": {"true_class": {"type": "string"}}},
         "else": {"properties": {"true_class": {"type": "null"}}},
     },
-}
-
-SIGNATURE_HEADERS: Schema = {
-    VENDOR_HEADER: {
-        "type": "string",
-        "description": "who answered, by its name in the configuration; needed where vendors are configured",
-    },
-    SIGNATURE_HEADER: {
-        "type": "string",
-        "pattern": "^v1=[0-9a-f]{64}$",
-        "description": "`v1=` and a hexadecimal HMAC-SHA256 with the vendor's label key, of the vendor's "
-        "name, a line feed and the record's value; needed where vendors are configured",
-    },
-}
-_NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
-_ALWAYS_ON_DEAD_LETTERS = ("reason", "detail", "source-topic", "source-partition", "source-offset")
-DEAD_LETTER_HEADERS: Schema = {
-    "type": "object",
-    "required": [f"credence-{name}" for name in _ALWAYS_ON_DEAD_LETTERS],
-    "properties": {
-        "credence-reason": {"type": "string", "description": "why, in one word of a fixed list"},
-        "credence-detail": {"type": "string", "description": "why, in a sentence that quotes no content"},
-        "credence-source-topic": {"type": "string", "description": "topic that the message came from"},
-        "credence-source-partition": {**_NUMBER, "description": "partition that it came from"},
-        "credence-source-offset": {**_NUMBER, "description": "offset of its record"},
-        "credence-source-index": {
-            **_NUMBER,
-            "description": "its position in an array, or its row in a response, from 0; "
-            "absent for a single message, and where a record is refused as a whole",
-        },
-        "credence-truncated": {
-            **_NUMBER,
-            "description": "length of the whole value in bytes; present when the value was cut",
-        },
-    },
-}
-DEAD_LETTER_EXAMPLE: Schema = {
-    "name": "DeadLetter",
-    "headers": {
-        "credence-reason": "missing_field",
-        "credence-detail": "give predicted_class and score, or probabilities",
-        "credence-source-topic": DEFAULTS.topics.predictions,
-        "credence-source-partition": "2",
-        "credence-source-offset": "40812",
-        "credence-source-index": "1",
-    },
-    "payload": {"model": "digits", "item_id": "img-000019"},
 }
 
 
@@ -138,35 +98,7 @@ def message_examples(name: str) -> list[dict[str, Any]]:
     return [first]
 
 
-def header_schema(name: str) -> Schema:
-    """Schema of a message's headers; required on what Credence sends, and only there."""
-    properties: Schema = {
-        "ce_specversion": {"const": CLOUDEVENTS_VERSION, "description": "version of CloudEvents"},
-        "ce_id": {"type": "string", "minLength": 1, "description": "unique together with `ce_source`"},
-        "ce_source": {"type": "string", "minLength": 1, "description": "who sent it, a URI reference"},
-        "ce_type": {"const": EVENT_TYPES[name], "description": "what the value is"},
-        "ce_time": {"type": "string", "format": "date-time", "description": "when it happened"},
-        "content-type": {"type": "string", "description": "how the value is written"},
-    }
-    if name == "Label":
-        properties |= SIGNATURE_HEADERS
-    if name not in PRODUCED:
-        return {"type": "object", "properties": properties}
-    properties["content-type"]["const"] = "application/json"
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-def response_header_schema() -> Schema:
-    """Schema of the CloudEvents headers of an inference response, as model servers write them."""
-    schema = header_schema("Prediction")
-    schema["properties"]["ce_specversion"] |= {"enum": list(RESPONSE_CLOUDEVENTS_VERSIONS)}
-    schema["properties"]["ce_type"] |= {"enum": list(RESPONSE_TYPES)}
-    for name in ("ce_specversion", "ce_type"):
-        del schema["properties"][name]["const"]
-    return schema
-
-
-def response_header_example() -> dict[str, str]:
+def _response_header_example() -> dict[str, str]:
     """CloudEvents headers of the example of an inference response."""
     return {
         "ce_specversion": RESPONSE_CLOUDEVENTS_VERSIONS[0],
@@ -189,3 +121,40 @@ def header_example(name: str) -> dict[str, str]:
         time=datetime.fromisoformat(example.get("time") or example["requested_at"]),
     )
     return {key: value.decode() for key, value in pairs}
+
+
+def asyncapi_document() -> Schema:
+    """The AsyncAPI 3.0 document, seen from Credence: what it receives and what it sends."""
+    document: Schema = yaml.safe_load(page_template("asyncapi.yaml").format(kafka=DEFAULTS))
+    messages = document["components"]["messages"]
+    for name, model in MESSAGES.items():
+        examples = [{"headers": header_example(name), "payload": each} for each in message_examples(name)]
+        messages[name] |= {"summary": _summary(model), "examples": examples}
+    batch = {"headers": header_example("Prediction"), "payload": message_examples("Prediction")}
+    messages["PredictionBatch"]["examples"] = [batch]
+    response = {"headers": _response_header_example(), "payload": RESPONSE_EXAMPLE}
+    messages["InferenceResponse"] |= {"summary": _summary(InferenceResponse), "examples": [response]}
+    document["components"] = {
+        "messages": {
+            name: {"name": name, "title": name, "contentType": document["defaultContentType"]} | message
+            for name, message in messages.items()
+        },
+        "schemas": _schemas(),
+    }
+    return document
+
+
+def _summary(model: type[Message]) -> str:
+    summary: str = schema_of(model)["description"]
+    return summary.partition("\n\n")[0]
+
+
+def _schemas() -> Schema:
+    schemas: Schema = {}
+    models: dict[str, type[Message]] = MESSAGES | {"InferenceResponse": InferenceResponse}
+    for name, model in models.items():
+        schema = {**schema_of(model), **ACROSS_FIELDS.get(name, {})}
+        schemas.update({**schema.pop("$defs", {}), name: schema})
+    # AsyncAPI's own tools resolve references from the root of the document only.
+    moved: Schema = json.loads(json.dumps(schemas).replace('"#/$defs/', '"#/components/schemas/'))
+    return moved

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from service.app.docgen.generated_files import page_template
 from service.app.docgen.schemas import table
-from service.app.permissions import PLAYED_BY, ROLES, RightsRole, kafka_rights, redis_rights, redis_rules
+from service.app.permissions import ROLES, kafka_rights, redis_rights, redis_rules
 from service.config.settings import Settings
 
 _VENDORS = {
@@ -28,7 +28,7 @@ def rights_page() -> str:
         for right in kafka_rights(settings, role)
     ]
     return page_template("rights.md").format(
-        roles=table(("role", "played by"), [[f"`{role}`", PLAYED_BY[role]] for role in ROLES]),
+        roles=table(("role", "played by"), [[f"`{role}`", commands] for role, commands in ROLES.items()]),
         kafka=table(("role", "resource", "name", "operation"), kafka_rows),
         redis="\n\n".join(_redis_section(settings, role) for role in ROLES),
         vendors=table(("role", "in Kafka too", "in Redis too"), list(_of_vendors(settings))),
@@ -43,11 +43,11 @@ def _of_vendors(settings: Settings) -> Iterator[list[str]]:
         plain = redis_rules(settings, role)
         redis = [rule for rule in redis_rules(more, role) if rule not in plain]
         if kafka or redis:
-            told = [f"{right.operation} {right.resource} `{right.name}`" for right in kafka]
-            yield [f"`{role}`", ", ".join(told) or "none", _listed(redis) or "none"]
+            listed = [f"{right.operation} {right.resource} `{right.name}`" for right in kafka]
+            yield [f"`{role}`", ", ".join(listed) or "none", _listed(redis) or "none"]
 
 
-def _redis_section(settings: Settings, role: RightsRole) -> str:
+def _redis_section(settings: Settings, role: str) -> str:
     rights = redis_rights(settings, role)
     if not rights.every_command():
         return f"### `{role}`\n\nDoes nothing in Redis."

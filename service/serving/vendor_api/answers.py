@@ -192,7 +192,7 @@ class Answers:
             self._unsubmit(vendor, submitted)
             raise
         for each in said:
-            self._metrics.wrote(vendor, each.model, each.kind)
+            self._metrics.labels.labels(vendor, each.model, each.kind).inc()
 
     def _unsubmit(self, vendor: str, submitted: Sequence[tuple[ModelRequests, str, str]]) -> None:
         """Have claims hold again whose answers were not written: each one that Redis lets be."""

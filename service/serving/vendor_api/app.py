@@ -65,7 +65,11 @@ def vendor_app(
     def longest(path: str) -> int:
         return settings.annotations_bytes if path.endswith(ANNOTATIONS_PATH) else settings.body_bytes
 
-    waits = Waits(most=settings.waits, stopping=stopping, note=metrics.waiting)
+    waits = Waits(
+        most=settings.waits,
+        stopping=stopping,
+        note=lambda vendor, count: metrics.waits.labels(vendor).set(count),
+    )
     api = build_vendor_api(settings, service=service, waits=waits, clock=clock)
     bodies = Bodies(
         Idempotency(api, records=records),
@@ -173,11 +177,8 @@ class _Counted:
 
         async def count(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.called(
-                    scope["state"].get("vendor", ""),
-                    route_of(scope).removeprefix(API_PATH),
-                    message["status"],
-                )
+                vendor, route = scope["state"].get("vendor", ""), route_of(scope).removeprefix(API_PATH)
+                self._metrics.calls.labels(vendor, route, f"{message['status'] // 100}xx").inc()
             await send(message)
 
         await self._app(scope, receive, count)

@@ -88,7 +88,7 @@ class Login:
         vendor = self._vendor_of(Headers(scope=scope).getlist("authorization"))
         now = self._stopwatch()
         if vendor is None:
-            self._metrics.login_refused()
+            self._metrics.logins_refused.inc()
             client = scope.get("client")
             if wait := self._failures.take(client[0] if client else "", now):
                 raise Refused(Kind.TOO_MANY_LOGINS, headers=later(wait))

@@ -86,7 +86,7 @@ class Claims:
         for name, of in chosen.items():
             ids = [_of_model(claim_id, name) for claim_id in claim_ids[len(claimed) :]]
             found = of.claims.claim(vendor, claim_ids=ids, lease_seconds=lease_seconds, now=now)
-            self._metrics.claimed(vendor, name, len(found))
+            self._metrics.claims.labels(vendor, name).inc(len(found))
             claimed += [(name, claim) for claim in found]
         return claimed
 

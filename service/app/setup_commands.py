@@ -1,18 +1,23 @@
-"""`credence topics`: the topics that Credence reads and writes."""
+"""`credence topics`, `credence rights` and `credence vendors`: what a deployment needs before it runs."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import secrets
 from contextlib import closing
 
 from kafka.admin import NewTopic
 from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
+from service.app.permissions import kafka_lines, redis_lines
 from service.config.loader import load_settings
 from service.domain.errors import Refused
 from service.kafka.clients import build_admin
 from service.kafka.topic_metadata import translated_errors
+
+_SECRET_BYTES = 32
 
 
 def topics(options: argparse.Namespace) -> int:
@@ -40,3 +45,32 @@ def topics(options: argparse.Namespace) -> int:
             else:
                 print(f"{name}: created with {kafka.partitions} partitions")
     return 0
+
+
+def rights(options: argparse.Namespace) -> int:
+    """Print the rights that every role needs at one server."""
+    lines = {"kafka": kafka_lines, "redis": redis_lines}[options.where]
+    for line in lines(load_settings(options.config, os.environ)):
+        print(line)
+    return 0
+
+
+def vendors(options: argparse.Namespace) -> int:
+    """Print a new secret for a labelling vendor, of 256 random bits."""
+    if options.what == "key":
+        print(new_label_key())
+    else:
+        token, digest = new_token()
+        print(f"token: {token}\ntoken_sha256: {digest}")
+    return 0
+
+
+def new_token() -> tuple[str, str]:
+    """A bearer token for the vendor, and its SHA-256 for the configuration."""
+    token = secrets.token_urlsafe(_SECRET_BYTES)
+    return token, hashlib.sha256(token.encode()).hexdigest()
+
+
+def new_label_key() -> str:
+    """A label key, hexadecimal: for the configuration, and vendors that write to Kafka."""
+    return secrets.token_hex(_SECRET_BYTES)
