@@ -41,7 +41,7 @@ class Efficiency:
 
     def __init__(self, recording: Recording, runs: int, crew: Workers) -> None:
         self._recording, self._runs, self._crew = recording, runs, crew
-        self._strata = Pool(recording, Grouper(BINS, "equal_size").by_predicted_class(recording))
+        self._strata = Grouper(BINS, "equal_size").by_predicted_class(recording)
         self._per_group = tuple(min(count * recording.classes, recording.size) for count in (2, 5, 10))
 
     def tables(self) -> list[Table]:
@@ -69,7 +69,7 @@ class Efficiency:
         return self._beside_best("confusion matrix: RMSE", self._per_group, means)
 
     def _calibration(self, binning: Binning) -> Table:
-        pool = Pool(self._recording, Grouper(BINS, binning).bins_alone(self._recording))
+        pool = Grouper(BINS, binning).bins_alone(self._recording)
         at = (20, *LABELS)
         methods = (*PAPERS.values(), *OURS)
         means = self._means(pool, "calibration", at, "ece_error_percent", methods)
@@ -92,7 +92,7 @@ class Efficiency:
         return self._table("least accurate classes: % of the pool until found for good", columns, rows)
 
     def _overall(self) -> Table:
-        pool = Pool(self._recording, Grouper(BINS, "equal_size").bins_alone(self._recording))
+        pool = Grouper(BINS, "equal_size").bins_alone(self._recording)
         study = Study(pool, "estimation", "overall_accuracy", runs=self._runs, budget=max(LABELS), at=LABELS)
         neyman = _neyman_errors(pool, LABELS, 20 * self._runs)
         rows: list[tuple[str, tuple[float | None, ...]]] = [("Neyman by scores", tuple(neyman.tolist()))]

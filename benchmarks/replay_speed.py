@@ -22,7 +22,6 @@ from benchmarks import plain_loops
 from service.replay import engine
 from service.replay.digits import digits_recordings
 from service.replay.grouping import Grouper
-from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
 from service.replay.study import beliefs_before
 from service.statistics.questions import Question
@@ -83,7 +82,7 @@ class Row:
 
 def replayed(recording: Recording, job: Job, prior: str, *, runs: int, budget: int) -> float:
     """Labels per second of one batch of runs, the making of the pool and the beliefs included."""
-    pool = Pool(recording, Grouper(10, "equal_size").by_predicted_class(recording))
+    pool = Grouper(10, "equal_size").by_predicted_class(recording)
     task = TASKS[job.task, job.metric](Question(pool.cells, top_m=job.top_m))
     rng = np.random.Generator(np.random.SFC64(0))
     start = time.perf_counter()

@@ -17,12 +17,11 @@ from benchmarks.studies.drift_streams import HEALTHY, NO_DRIFT, SHAPES, DriftStu
 from benchmarks.studies.drift_summary import draw_drift, drift_summary
 from service.config.model import ForgettingSettings
 from service.domain.errors import RecordingError
-from service.replay.arguments import counts, positive, share
 from service.replay.command import grouped_pool
-from service.replay.options import DEFAULTS, add_grouping
+from service.replay.options import DEFAULTS, add_grouping, counts, positive, share
 from service.replay.recording import Recording
 from service.replay.tables import Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 
 POINTS: Final = (5, 10, 20)
 
@@ -88,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def drift_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> Iterator[Table]:
     """Tables of every recording.
 
@@ -112,15 +111,14 @@ def drift_tables(
             seed=options.seed,
         )
         found = {
-            scenario: study.run(scenario, crew, advance(f"{recording.name} {scenario}", study.runs))
+            scenario: study.run(scenario, crew, f"{recording.name} {scenario}")
             for scenario in (Scenario(NO_DRIFT), *drifts)
         }
         if options.plots:
             draw_drift(recording.name, found, options.plots)
         alarms = AlarmStudy(study, options.alpha, options.reference)
         told = {
-            scenario: alarms.run(scenario, crew, advance(f"{recording.name} {scenario}, alarms", study.runs))
-            for scenario in found
+            scenario: alarms.run(scenario, crew, f"{recording.name} {scenario}, alarms") for scenario in found
         }
         yield from drift_summary(study, found)
         yield from alarm_summary(alarms, told)

@@ -17,7 +17,7 @@ from scipy import special
 from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.domain.arrays import Flags, Indices
 from service.replay.tables import Cell, Table
-from service.replay.workers import Advanced, Workers
+from service.replay.workers import Workers
 from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import log_e_below, log_e_declined
 from service.statistics.grouped_e_processes import baselines
@@ -48,10 +48,10 @@ class AlarmStudy:
     alpha: float
     reference: int
 
-    def run(self, scenario: Scenario, workers: Workers, advanced: Advanced | None = None) -> Alarms:
+    def run(self, scenario: Scenario, workers: Workers, name: str = "") -> Alarms:
         """First alarms under one drift."""
         arguments = [(self, scenario, first, runs) for first, runs in self.drift.batches()]
-        found = workers.each(alarm_batch, arguments, advanced, [runs for *_, runs in arguments])
+        found = workers.each(alarm_batch, arguments, name, [runs for *_, runs in arguments])
         return {rule: np.concatenate([each[rule] for each in found]) for rule in RULES}
 
     def first_alarms(self, right: Flags) -> Alarms:

@@ -16,7 +16,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.replay.pool import Pool
-from service.replay.workers import Advanced, Workers, batches
+from service.replay.workers import Workers, batches
 from service.statistics import beta as betas
 from service.statistics.change_points import what_remains
 
@@ -137,12 +137,10 @@ class DriftStudy:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
         return streams(self.pool, scenario, runs, rng)
 
-    def run(
-        self, scenario: Scenario, workers: Workers, advanced: Advanced | None = None
-    ) -> dict[str, Followed]:
+    def run(self, scenario: Scenario, workers: Workers, name: str = "") -> dict[str, Followed]:
         """All runs under one drift, by method."""
         arguments = [(self, scenario, first, runs) for first, runs in self.batches()]
-        found = workers.each(run_batch, arguments, advanced, [runs for *_, runs in arguments])
+        found = workers.each(run_batch, arguments, name, [runs for *_, runs in arguments])
         return {name: Followed.joined([each[name] for each in found]) for name in self.methods}
 
 
@@ -221,7 +219,7 @@ def streams(pool: Pool, scenario: Scenario, runs: int, rng: np.random.Generator)
     shape = runs, len(severity)
     said, truths = [], []
     for group, accuracy in enumerate(pool.accuracy.tolist()):
-        items = np.flatnonzero(pool.grouped.groups == group)
+        items = np.flatnonzero(pool.groups == group)
         right = pool.recording.correct[rng.choice(items, shape)]
         turned = severity * min(1.0, scenario.points / 100 / max(accuracy, 1e-12))
         said.append(right & (rng.random(shape) >= turned))

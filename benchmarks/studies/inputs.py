@@ -20,11 +20,10 @@ from benchmarks.studies.inputs_study import InputsStudy
 from benchmarks.studies.inputs_summary import draw_inputs, inputs_summary
 from benchmarks.studies.inputs_watched import HEALTHY, ROUND
 from service.domain.errors import RecordingError
-from service.replay.arguments import positive, real, share
-from service.replay.options import DIGITS, Binning
+from service.replay.options import DIGITS, Binning, positive, real, share
 from service.replay.recording import Recording, load_recording
 from service.replay.tables import Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 
 HARD: Final = "hard"
 """Stands for the items with the lowest scores where a recording would be named."""
@@ -89,7 +88,7 @@ def part(text: str) -> float:
 
 
 def inputs_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> Iterator[Table]:
     """Tables of what was recorded before and after a change.
 
@@ -97,7 +96,6 @@ def inputs_tables(
         recordings: of one FILE, before the change: one, or those of the digits.
         options: that were given.
         crew: computes.
-        advance: tells how far the runs are.
 
     Raises:
         RecordingError: there are several files, or one cannot be used.
@@ -124,7 +122,7 @@ def inputs_tables(
             seed=options.seed,
         )
         found = [
-            (change, study.run(change, crew, advance(f"{before.name} {change}", study.runs)))
+            (change, study.run(change, crew, f"{before.name} {change}"))
             for change in changes(items, names, options.mixed)
         ]
         if options.plots:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.studies.inputs_items import Change, Items
 from benchmarks.studies.inputs_labelled import WAYS, Labelled, LabelStream, Way
 from benchmarks.studies.inputs_watched import Stream, Watched, watch
-from service.replay.workers import Advanced, Workers, batches
+from service.replay.workers import Workers, batches
 
 _RUNS_AT_ONCE = 20
 _SHORTEST = 4
@@ -55,11 +55,11 @@ class InputsStudy:
     runs: int
     seed: int
 
-    def run(self, change: Change, workers: Workers, advanced: Advanced | None = None) -> Seen:
+    def run(self, change: Change, workers: Workers, name: str = "") -> Seen:
         """All runs under one change."""
         parts = batches(self.runs, _RUNS_AT_ONCE)
         arguments = [(self, change, *part) for part in parts]
-        return Seen.joined(workers.each(run_batch, arguments, advanced, [runs for _, runs in parts]))
+        return Seen.joined(workers.each(run_batch, arguments, name, [runs for _, runs in parts]))
 
 
 def run_batch(study: InputsStudy, change: Change, first: int, runs: int) -> Seen:

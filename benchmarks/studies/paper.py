@@ -18,18 +18,17 @@ import numpy as np
 from benchmarks.studies import running
 from service.domain.arrays import Flags, Floats
 from service.replay import plots
-from service.replay.arguments import positive
-from service.replay.class_files import load_superclasses
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.figures import draw_pool, results_figure
-from service.replay.grouping import Grouper
+from service.replay.grouping import Grouper, load_superclasses
 from service.replay.measures import Result
+from service.replay.options import positive
 from service.replay.pool import Pool
 from service.replay.recording import Recording
 from service.replay.study import Study
 from service.replay.summary import comparison, estimation, identification
 from service.replay.tables import Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 
 VAGUE = Method("vague", "random")
 """What the paper's tables call UPrior was made with pseudo-counts of 1e-6 instead of 1."""
@@ -108,9 +107,9 @@ def experiments(
         superclasses: classes of every superclass; without any, consecutive ones.
     """
     classes = recording.classes
-    strata = Pool(recording, Grouper(BINS, "equal_size").by_predicted_class(recording))
-    widths = Pool(recording, Grouper(BINS, "equal_width").by_predicted_class(recording))
-    bins = Pool(recording, Grouper(BINS, "equal_size").bins_alone(recording))
+    strata = Grouper(BINS, "equal_size").by_predicted_class(recording)
+    widths = Grouper(BINS, "equal_width").by_predicted_class(recording)
+    bins = Grouper(BINS, "equal_size").bins_alone(recording)
     size, groups = recording.size, len(strata.names)
     few = max(1, runs // _FEWER)
     three = uniform, informed, thompson = tuple(PAPERS.values())
@@ -197,7 +196,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def paper_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> Iterator[Table]:
     """All tables that every recording can serve."""
     for recording in recordings:
@@ -209,7 +208,7 @@ def paper_tables(
         ):
             study = experiment.study
             results = {
-                method: study.run(method, crew, advance(f"{experiment.name}: {method}", study.runs))
+                method: study.run(method, crew, f"{experiment.name}: {method}")
                 for method in experiment.methods
             }
             if options.plots:

@@ -13,9 +13,9 @@ from service.replay.digits import digits_recordings
 from service.replay.options import DIGITS, add_output, add_size
 from service.replay.recording import Recording, load_recording
 from service.replay.tables import Table, print_tables
-from service.replay.workers import Advance, Workers, progress, workers
+from service.replay.workers import Workers, workers
 
-Tables = Callable[[Sequence[Recording], argparse.Namespace, Workers, Advance], Iterable[Table]]
+Tables = Callable[[Sequence[Recording], argparse.Namespace, Workers], Iterable[Table]]
 """Makes tables of recordings, with the options that were given."""
 
 
@@ -40,8 +40,8 @@ def run_study(tables: Tables, options: argparse.Namespace) -> None:
     """
     make_directory(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name)]
-    with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
-        made = list(tables(recordings, options, crew, advance))
+    with workers(options.jobs, for_programs=options.json) as crew:
+        made = list(tables(recordings, options, crew))
     print_tables(made, as_json=options.json, as_markdown=options.markdown)
 
 

@@ -8,8 +8,7 @@ import os
 from rich.console import Console
 
 from service.config.loader import load_settings
-from service.demo.parts import play_part
-from service.demo.run import run_demo
+from service.demo.run import play_part, run_demo
 
 
 def demo(options: argparse.Namespace) -> int:

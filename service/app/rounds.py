@@ -29,7 +29,7 @@ from service.monitoring.monitor import ModelMonitor
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.api import SnapshotView
-from service.serving.web.app import page_app
+from service.serving.web.pages import page_app
 from service.store.connection import Connection
 from service.store.lease import LeaderLease
 from service.telemetry.health import Check

@@ -28,7 +28,7 @@ from service.serving.documents.groups import GroupTable, group_table
 from service.serving.documents.models import AttributeState, ModelState, Thresholds, model_state
 from service.serving.documents.performance_documents import PerformanceSummary
 from service.serving.documents.words import cell_of_interval, cell_of_probability, percent
-from service.serving.measures import measures_of
+from service.serving.metrics import measures_of
 
 _MOST_GROUPS = 20
 _MOST_FINDINGS = 10

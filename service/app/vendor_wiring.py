@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 from service.app.wiring import correction_seconds, model_keys
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
-from service.serving.vendor_api.answers import Answers
 from service.serving.vendor_api.app import vendor_app
 from service.serving.vendor_api.claims import Claims, ModelRequests
 from service.serving.vendor_api.labels import LabelWriter
@@ -44,7 +43,6 @@ class VendorServing:
             self.settings.vendor_api,
             service=lambda: self._service,
             metrics=self.metrics,
-            clock=self.clock,
             stopping=self.stopping,
         )
 
@@ -96,7 +94,7 @@ def vendor_service(
             asked=AskedRequests(connection, keys, remembered_seconds=correction_seconds(settings)),
         )
     claims = Claims(models, claim_keys=label_keys, metrics=metrics, clock=clock)
-    answers = Answers(
+    return VendorService(
         claims,
         labels=LabelWriter(
             producer, settings.kafka.topics.labels, {name: keys[0] for name, keys in label_keys.items()}
@@ -107,4 +105,3 @@ def vendor_service(
         metrics=metrics,
         clock=clock,
     )
-    return VendorService(claims, answers)

@@ -1,42 +1,121 @@
 """The demo's labeller: `python -m service.demo.labeller` answers label requests as people do.
 
-`credence demo labeller` answers those that come through the Kafka of a configuration.
+They are prompt or late, answer twice, skip, err and correct themselves. The truth comes from the item's
+number alone; what the model predicted is never known here. `credence demo labeller` answers requests that
+come through the Kafka of a configuration.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 import signal
 import time
 import uuid
+from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
+import numpy as np
+
 from service.config.settings import KafkaSettings
-from service.demo.desk import Desk
-from service.demo.journal import LABELLER_FILE, READY, Journal, Mark
+from service.demo.journal import LABELLER_FILE, LABELLER_READY, Answered, Asked, Journal, Mark
 from service.demo.process import Record, StopFlag, parse_arguments, sender
-from service.demo.world import MODEL, World, load_split
-from service.domain.messages import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
+from service.demo.world import MODEL, World, item_number, load_split
+from service.domain.messages import LABEL_TYPE, Label, LabelKind, LabelRequest, cloudevents_headers
 from service.kafka.clients import build_consumer, build_producer
 from service.kafka.topic_metadata import join
+
+ANNOTATOR = "demo"
+_PROMPT_SECONDS = (0.2, 1.0)
+_SECOND_THOUGHT_SECONDS = (0.5, 1.5)
+_LATE_SECONDS = (0.3, 1.5)
+_LATE, _TWICE, _SKIP, _WRONG = 0.04, 0.04, 0.03, 0.04
+
+
+@dataclass(frozen=True)
+class Intention:
+    """One label that the labeller will send, this many seconds after it saw the request."""
+
+    after_seconds: float
+    kind: LabelKind
+    true_class: str | None
+
+
+def intentions(request: LabelRequest, truth: str, rng: np.random.Generator) -> list[Intention]:
+    """What the labeller does with one request, in the order of time, given the item's true class.
+
+    Only first attempts are answered late, so that every item is answered in the end.
+    """
+    prompt = float(rng.uniform(*_PROMPT_SECONDS))
+    later = prompt + float(rng.uniform(*_SECOND_THOUGHT_SECONDS))
+    allowed = (request.deadline - request.requested_at).total_seconds()
+    too_late = allowed + float(rng.uniform(*_LATE_SECONDS))
+    wrong = str(rng.choice([name for name in request.classes if name != truth]))
+    mood = float(rng.random())
+    for share, plan in (
+        (_LATE, [Intention(too_late if request.attempt == 1 else prompt, "answer", truth)]),
+        (_TWICE, [Intention(prompt, "answer", truth), Intention(later, "answer", truth)]),
+        (_SKIP, [Intention(prompt, "skip", None)]),
+        (_WRONG, [Intention(prompt, "answer", wrong), Intention(later, "correction", truth)]),
+    ):
+        if mood < share:
+            return plan
+        mood -= share
+    return [Intention(prompt, "answer", truth)]
+
+
+class Labeller:
+    """The requests that the labeller saw, and when each is to be answered.
+
+    Everything that arrives or is sent goes to the journal.
+    """
+
+    def __init__(self, world: World, seed: int, journal: Journal) -> None:
+        self._world, self._seed, self._journal = world, seed, journal
+        # By the time when it is due, and of equal ones by its number.
+        self._due: list[tuple[float, int, LabelRequest, Intention]] = []
+        self._numbers = count()
+        self._answered: set[str] = set()
+
+    def take(self, request: LabelRequest, now: float) -> None:
+        """Decide how to answer a request, and when."""
+        self._journal.write(Asked(now, request.request_id, request.attempt))
+        item = item_number(request.item_id)
+        rng = np.random.default_rng((self._seed, 2, item, request.attempt))
+        for intention in intentions(request, self._world.true_class(item), rng):
+            at = now + intention.after_seconds
+            heapq.heappush(self._due, (at, next(self._numbers), request, intention))
+
+    def labels(self, now: float) -> Iterable[Label]:
+        """Labels that are due, each once."""
+        while self._due and self._due[0][0] <= now:
+            *_, request, intention = heapq.heappop(self._due)
+            is_first = intention.kind == "answer" and request.request_id not in self._answered
+            if is_first:
+                self._answered.add(request.request_id)
+            yield Label(
+                request_id=request.request_id,
+                model=request.model,
+                item_id=request.item_id,
+                kind=intention.kind,
+                true_class=intention.true_class,
+                annotator=ANNOTATOR,
+                time=datetime.fromtimestamp(now, UTC),
+            )
+            self._journal.write(Answered(now, intention.kind, is_first))
+
 
 _SOURCE = "demo/labeller"
 _POLL_MILLISECONDS = 50
 
 
-def main() -> None:
-    """Answer until SIGTERM, started by the demo that brings its own servers."""
-    arguments = parse_arguments("Answers the demo's label requests.")
-    answer_requests(arguments.settings.kafka, seed=arguments.seed, path=arguments.folder / LABELLER_FILE)
-
-
 def answer_requests(kafka: KafkaSettings, *, seed: int, path: Path = Path(os.devnull)) -> None:
     """Answer until SIGTERM, with a journal at this path; the seed is that of the producer's world."""
     stop = StopFlag(signal.SIGTERM, signal.SIGINT)
-    world = World(seed, load_split(seed))
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(path))
         consumer = build_consumer(kafka, group="demo-labeller", without_offset="earliest")
@@ -44,23 +123,23 @@ def answer_requests(kafka: KafkaSettings, *, seed: int, path: Path = Path(os.dev
         producer = build_producer(kafka, name="demo-labeller")
         stack.callback(producer.close, timeout=3)
         send = sender(producer, kafka.topics.labels)
-        desk, is_ready = Desk(world, seed, journal), False
+        labeller, is_ready = Labeller(World(seed, load_split(seed)), seed, journal), False
         join(consumer, kafka.topics.label_requests)
         while not stop.requested:
             polled = consumer.poll(timeout_ms=_POLL_MILLISECONDS)
             if not is_ready and consumer.assignment():
                 is_ready = True
-                journal.write(Mark(READY, time.time()))
+                journal.write(Mark(LABELLER_READY, time.time()))
             for record in chain.from_iterable(polled.values()):
                 request = LabelRequest.model_validate_json(record.value)
                 if request.model == MODEL:
-                    desk.take(request, time.time())
+                    labeller.take(request, time.time())
             if polled:
-                # Requests on the desk of a labeller that stops are issued again; one that could not commit
+                # Requests that a labeller took before it stopped are issued again; one that could not commit
                 # answers twice.
                 consumer.commit_async()
             now = time.time()
-            for label in desk.labels(now):
+            for label in labeller.labels(now):
                 send(_record(label, now))
 
 
@@ -75,4 +154,5 @@ def _record(label: Label, now: float) -> Record:
 
 
 if __name__ == "__main__":
-    main()
+    given = parse_arguments("Answers the demo's label requests.")
+    answer_requests(given.config.kafka, seed=given.seed, path=given.folder / LABELLER_FILE)

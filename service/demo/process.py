@@ -6,13 +6,11 @@ import argparse
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from service.config.loader import load_settings
-from service.config.settings import Settings
 
 GO_FILE = "go"  # the producer streams as soon as a file of this name is in the folder
 _LONGEST_SLEEP_SECONDS = 0.1
@@ -21,23 +19,14 @@ Record = tuple[bytes, bytes, list[tuple[str, bytes]]]
 """Key, value and headers of one Kafka record."""
 
 
-@dataclass(frozen=True)
-class Arguments:
-    """Arguments of the demo's children."""
-
-    settings: Settings  # of the file that `credence run` reads; the environment is ignored
-    folder: Path  # where journals go
-    seed: int  # of the world
-    seconds: float  # length of the run
-
-
-def parse_arguments(description: str) -> Arguments:
-    """Read the command line of a child."""
+def parse_arguments(description: str) -> argparse.Namespace:
+    """Read the command line of a child: settings, folder of journals, seed, length of the run."""
     parser = argparse.ArgumentParser(description=description)
-    for name, kind in {"--config": Path, "--folder": Path, "--seed": int, "--seconds": float}.items():
+    # The file is that of `credence run`; the environment is ignored.
+    parser.add_argument("--config", type=lambda path: load_settings(Path(path), {}), required=True)
+    for name, kind in {"--folder": Path, "--seed": int, "--seconds": float}.items():
         parser.add_argument(name, type=kind, required=True)
-    found = parser.parse_args()
-    return Arguments(load_settings(found.config, {}), found.folder, found.seed, found.seconds)
+    return parser.parse_args()
 
 
 class StopFlag:

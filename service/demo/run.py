@@ -1,4 +1,4 @@
-"""`credence demo`: starts all processes, shows them, and judges at the end."""
+"""`credence demo`: starts all processes, shows them, and judges at the end; or plays one part of them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import yaml
 from rich.console import Console
 from rich.live import Live
 
+from service.config.settings import Settings
 from service.demo.children import ChildDiedError, Children, Stopped
 from service.demo.configuration import MIN_SECONDS, configuration, half_life_seconds
-from service.demo.history import label_delays
+from service.demo.journal import label_delays
+from service.demo.labeller import answer_requests
 from service.demo.observer import Observer
 from service.demo.process import GO_FILE, StopFlag
-from service.demo.replay import Recording, random_labels_needed
-from service.demo.report import Measurements, print_report
+from service.demo.producer import produce
+from service.demo.random_sampling import Recording, random_labels_needed
+from service.demo.report import Measurements, failures, print_report
 from service.demo.servers import free_port
-from service.demo.verdict import failures
 from service.demo.view import change_line, compact_line, render
-from service.demo.world import DEGRADED_CAMERA, DEGRADES_AFTER
-from service.domain.errors import EmbeddedServerError
+from service.demo.world import CLASSES, DEGRADED_CAMERA, DEGRADES_AFTER, MODEL, RATE
+from service.domain.errors import ConfigurationError, EmbeddedServerError
+from service.telemetry.logs import configure_logs
 
 SUCCEEDED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
@@ -33,6 +37,8 @@ _POLL_SECONDS = 0.25
 _LINE_SECONDS = 5.0
 _READY_SECONDS = 30.0
 _REPLAYS = 50
+_PARTS_SEED = 1
+"""Of the world that both parts share, when each is played by itself."""
 
 
 def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
@@ -86,7 +92,7 @@ class Demo:
     def __post_init__(self) -> None:
         self._http_port, self._monitoring_port = free_port(), free_port()
         self._credence_started = 0.0
-        self._observer = Observer(self.folder, self._monitoring_port, self.seconds)
+        self._observer = Observer(self.folder, self._monitoring_port)
 
     def run(self) -> int:
         """Start, watch, stop, judge; the exit code."""
@@ -142,7 +148,7 @@ class Demo:
         with Live(console=self.console, auto_refresh=False) as live:
             while time.time() < self._ends_at:
                 self._step(children)
-                live.update(render(self._observer.scene()), refresh=True)
+                live.update(render(self._observer, time.time(), self.seconds), refresh=True)
 
     def _watch_in_lines(self, children: Children) -> None:
         history, findings = self._observer.history, self._observer.findings
@@ -153,7 +159,7 @@ class Demo:
                 self._print(change_line(moment, line, history.streaming_at))
             shown = len(findings.lines)
             if time.time() >= next_line:
-                self._print(compact_line(self._observer.scene()))
+                self._print(compact_line(self._observer, time.time()))
                 next_line += _LINE_SECONDS
 
     def _print(self, line: str) -> None:
@@ -200,3 +206,26 @@ class Demo:
             random_labels=needed,
             most_labels=recording.most_labels,
         )
+
+
+def play_part(part: Literal["producer", "labeller"], settings: Settings, *, seconds: float) -> None:
+    """Play one part until SIGTERM, with the model `digits` of the configuration.
+
+    One of the producer's cameras degrades after a fraction of the seconds.
+
+    Raises:
+        ConfigurationError: the configuration has no such model, it has other classes, or vendors label it.
+    """
+    model = settings.models.get(MODEL)
+    if model is None or tuple(model.classes) != CLASSES:
+        problem = f"the demo needs this model, with the classes {', '.join(CLASSES)}"
+        raise ConfigurationError([(f"models.{MODEL}", problem)])
+    if part == "labeller" and settings.vendors_of(MODEL):
+        problem = f"the demo's labeller is none of them; leave {MODEL} out of their `models`"
+        raise ConfigurationError([("vendors", problem)])
+    configure_logs(settings.log_level)
+    if part == "producer":
+        # No item comes again after a restart: an item is asked for once.
+        produce(settings.kafka, seed=_PARTS_SEED, seconds=seconds, first=round(time.time() * RATE))
+    else:
+        answer_requests(settings.kafka, seed=_PARTS_SEED)

@@ -13,7 +13,7 @@ from service.domain.arrays import Flags, Indices
 from service.domain.errors import RecordingError
 from service.replay.recording import Recording, same_items
 from service.replay.tables import Cell, Table
-from service.replay.workers import Advance
+from service.replay.workers import Workers
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
 AIMED: Final = 0.8
@@ -35,21 +35,13 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True)
 class Contest:
-    """Two classifiers of the same items.
+    """Two classifiers of the same items."""
 
-    Attributes:
-        champion: whether it is right [N].
-        challenger: whether it is right [N].
-        differ: whether they predict different classes [N].
-        margin: difference of accuracies that does not matter.
-        confidence: of the posterior; 1 less it is the rate at which evidence of either side may err.
-    """
-
-    champion: Flags
-    challenger: Flags
-    differ: Flags
-    margin: float
-    confidence: float
+    champion: Flags  # whether it is right [N]
+    challenger: Flags  # whether it is right [N]
+    differ: Flags  # whether they predict different classes [N]
+    margin: float  # difference of accuracies that does not matter
+    confidence: float  # of the posterior; 1 less it is the rate at which evidence of either side may err
 
     @property
     def difference(self) -> float:
@@ -86,7 +78,7 @@ class Contest:
 
 
 def challenge_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> list[Table]:
     """Replay champion and challenger, recorded in this order, and tell what was found.
 
@@ -110,20 +102,17 @@ def challenge_tables(
     )
     if not contest.differ.any():
         raise RecordingError(second.name, f"it predicts what {first.name} does, throughout")
-    advanced = advance(f"{first.name}, then {second.name}", options.runs)
-    found: dict[str, list[tuple[Decided, Decided]]] = {way: [] for way in WAYS}
-    for run in range(options.runs):
-        for number, way in enumerate(WAYS):
-            found[way].append(contest.run(way, np.random.default_rng([options.seed, run, number])))
-        advanced(1)
+    numbers = [(contest, options.seed, run) for run in range(options.runs)]
+    # By way, rule and figure.
+    found = np.array(crew.each(run_once, numbers, f"{first.name}, then {second.name}")).transpose(1, 2, 3, 0)
     columns = tuple(
         f"{figure}, by {rule}"
         for rule in ("posterior", "evidence")
         for figure in ("labels", "decided %", "wrong %")
     )
     rows: list[tuple[str, tuple[Cell, ...]]] = [
-        (way, tuple(figure for rule in zip(*runs, strict=True) for figure in _figures(rule, contest.winner)))
-        for way, runs in found.items()
+        (way, tuple(figure for labels, named in rules for figure in _figures(labels, named, contest.winner)))
+        for way, rules in zip(WAYS, found, strict=True)
     ]
     said = {1: "The challenger is better", -1: "The champion is better", 0: "Neither is better"}
     by = f"by {100 * contest.difference:+.2f} points, margin {100 * contest.margin:g}"
@@ -136,6 +125,11 @@ def challenge_tables(
     return [Table(f"{second.name} challenges {first.name}", "items", columns, rows, notes=notes)]
 
 
+def run_once(contest: Contest, seed: int, run: int) -> list[tuple[Decided, Decided]]:
+    """One run in each of the ways: a function of its arguments alone, whoever runs it."""
+    return [contest.run(way, np.random.default_rng([seed, run, place])) for place, way in enumerate(WAYS)]
+
+
 def _decided(labels: Indices, better: Flags, worse: Flags) -> Decided:
     named = better | worse
     if not named.any():
@@ -144,8 +138,7 @@ def _decided(labels: Indices, better: Flags, worse: Flags) -> Decided:
     return Decided(int(labels[first]), 1 if better[first] else -1)
 
 
-def _figures(rule: Sequence[Decided], winner: int) -> tuple[float, float, float]:
-    labels, named = np.array(rule).T
+def _figures(labels: Indices, named: Indices, winner: int) -> tuple[float, float, float]:
     decided = named != 0
     return (
         float(labels.mean()),

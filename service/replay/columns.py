@@ -23,23 +23,14 @@ scores that were never normalised, are off by more in some row."""
 
 @dataclass(frozen=True)
 class Columns:
-    """A file as it was read, unchecked.
-
-    Attributes:
-        source: the file.
-        probabilities: should be [N, K].
-        labels: true classes; should be [N].
-        predicted: predicted classes, where the file has its own; should be [N].
-        decision_values: of two classes, where they were read; should be [N].
-        lines: in a text, the number of the line of every row [N]; else None.
-    """
+    """A file as it was read, unchecked."""
 
     source: object
-    probabilities: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
-    predicted: npt.NDArray[Any] | None = None
-    decision_values: npt.NDArray[Any] | None = None
-    lines: Sequence[int] | None = None
+    probabilities: npt.NDArray[Any]  # should be [N, K]
+    labels: npt.NDArray[Any]  # true classes; should be [N]
+    predicted: npt.NDArray[Any] | None = None  # predicted classes, where the file has its own; should be [N]
+    decision_values: npt.NDArray[Any] | None = None  # of two classes, where they were read; should be [N]
+    lines: Sequence[int] | None = None  # in a text, the number of the line of every row [N]; else None
 
     def checked(self) -> tuple[Floats, Ints, Ints | None, Floats | None]:
         """Probabilities [N, K] within 0 and 1, labels, predicted classes and decision values [N].
@@ -76,12 +67,13 @@ class Columns:
                 f"there are probabilities of {classes} class(es), but at least 2 are needed; "
                 "for a binary classifier give those of both classes"
             )
-        for name, column in (("labels", self.labels), ("predicted", self.predicted)):
+        for name, column, what in (
+            ("labels", self.labels, "a class for every row of probabilities"),
+            ("predicted", self.predicted, "a class for every row of probabilities"),
+            ("decision_values", self.decision_values, "one of every item"),
+        ):
             if column is not None and column.shape != (rows,):
-                self._refuse(
-                    f"{name} must be [{rows}], a class for every row of probabilities, but have the shape "
-                    f"{list(column.shape)}"
-                )
+                self._refuse(f"{name} must be [{rows}], {what}, but have the shape {list(column.shape)}")
 
     def _checked_probabilities(self) -> Floats:
         self._check_kind("probabilities", self.probabilities)
@@ -110,11 +102,6 @@ class Columns:
         return probabilities
 
     def _checked_margins(self, values: npt.NDArray[Any]) -> Floats:
-        if values.shape != self.labels.shape:
-            self._refuse(
-                f"decision_values must be [{len(self.labels)}], one of every item, but have the shape "
-                f"{list(values.shape)}"
-            )
         self._check_kind("decision_values", values)
         self._refuse_any(
             ~np.isfinite(values),

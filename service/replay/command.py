@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
 from service.replay.challenge_command import challenge_tables
-from service.replay.class_files import load_costs, load_superclasses
 from service.replay.digits import digits_recordings, digits_voters
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.ensemble_command import ensemble_tables
 from service.replay.figures import draw_pool, draw_results
-from service.replay.grouping import Grouper
+from service.replay.grouping import Grouper, load_superclasses
 from service.replay.options import DIGITS, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
@@ -24,7 +23,7 @@ from service.replay.recording import Recording, load_recording
 from service.replay.study import Study
 from service.replay.summary import summary
 from service.replay.tables import Table, print_tables
-from service.replay.workers import Advance, Workers, progress, workers
+from service.replay.workers import Workers, workers
 from service.statistics.tasks import TASKS
 
 _LABELS = (50, 100, 200, 500)
@@ -36,8 +35,8 @@ def replay(options: argparse.Namespace) -> int:
     options = completed(options)
     make_directory(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
-    with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
-        tables = list(_tables(recordings, options, crew, advance))
+    with workers(options.jobs, for_programs=options.json) as crew:
+        tables = _tables(recordings, options, crew)
     print_tables(tables, as_json=options.json, as_markdown=options.markdown)
     return 0
 
@@ -63,28 +62,19 @@ def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
     return [load_recording(Path(name), decision_values=options.decision_values)]
 
 
-def _tables(
-    recordings: list[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
-) -> Iterator[Table]:
+def _tables(recordings: list[Recording], options: argparse.Namespace, crew: Workers) -> list[Table]:
     if options.task == "ensemble":
-        yield from ensemble_tables(recordings, options, crew, advance)
-    elif options.task == "challenge":
-        yield from challenge_tables(recordings, options, advance)
-    else:
-        tables = performance_tables if options.task == "performance" else _study_tables
-        for recording in recordings:
-            yield from tables(recording, options, crew, advance)
+        return ensemble_tables(recordings, options, crew)
+    if options.task == "challenge":
+        return challenge_tables(recordings, options, crew)
+    tables = performance_tables if options.task == "performance" else _study_tables
+    return [table for recording in recordings for table in tables(recording, options, crew)]
 
 
-def _study_tables(
-    recording: Recording, options: argparse.Namespace, crew: Workers, advance: Advance
-) -> list[Table]:
+def _study_tables(recording: Recording, options: argparse.Namespace, crew: Workers) -> list[Table]:
     """Replay a recording by every method, and tell what was found."""
     study = _study(recording, options)
-    results = {
-        method: study.run(method, crew, advance(f"{recording.name} {method}", study.runs))
-        for method in _methods(options)
-    }
+    results = {method: study.run(method, crew, f"{recording.name} {method}") for method in _methods(options)}
     if options.plots:
         draw_results(study, results, options.plots)
         draw_pool(study, options.plots)
@@ -125,7 +115,7 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
     if metric == "cost":
         if options.costs is None:
             raise RecordingError("--costs", "the metric cost needs a cost matrix; name its file")
-        costs = np.ascontiguousarray(load_costs(options.costs, recording.classes).T[pool.predicted])
+        costs = np.ascontiguousarray(_load_costs(options.costs, recording.classes).T[pool.predicted])
     return Study(
         pool=pool,
         task=task,
@@ -168,9 +158,35 @@ def grouped_pool(recording: Recording, options: argparse.Namespace, grouping: st
         if options.superclasses is None:
             raise RecordingError("--superclasses", "the grouping by superclass needs a file; name it")
         superclasses = load_superclasses(options.superclasses, recording)
-        return Pool(recording, grouper.by_superclass(recording, superclasses))
+        return grouper.by_superclass(recording, superclasses)
     if grouping == "score_bin":
-        return Pool(recording, grouper.bins_alone(recording))
+        return grouper.bins_alone(recording)
     if grouping == "all":
-        return Pool(recording, grouper.all(recording))
-    return Pool(recording, grouper.by_predicted_class(recording))
+        return grouper.all(recording)
+    return grouper.by_predicted_class(recording)
+
+
+def _load_costs(path: Path, classes: int) -> Floats:
+    """Costs [K, K] by true class, in rows, and predicted class, in columns, of any unit.
+
+    The file is text: K lines of K numbers, separated by commas or blanks.
+
+    Raises:
+        RecordingError: the file cannot be used.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").replace(",", " ").splitlines()
+        matrix = np.array([[float(word) for word in line.split()] for line in lines if line.strip()])
+    except OSError as error:
+        raise RecordingError(str(path), f"it cannot be read ({error.strerror}); name another file") from error
+    except ValueError as error:
+        raise RecordingError(
+            str(path), "it is not a square of numbers; write a line of costs for every true class"
+        ) from error
+    if matrix.shape != (classes, classes):
+        raise RecordingError(
+            str(path), f"it has the shape {matrix.shape}; {classes} classes need {classes} by {classes} costs"
+        )
+    if not np.isfinite(matrix).all():
+        raise RecordingError(str(path), "a cost is not a finite number; correct it")
+    return matrix

@@ -20,7 +20,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.ensembles import ITSELF
-from service.replay.workers import Advanced, Workers
+from service.replay.workers import Workers
 from service.statistics import beta as betas
 from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
 from service.statistics.vote_patterns import Allocation, VotePatterns, allocate, member_beliefs
@@ -40,19 +40,12 @@ _JEFFREYS = 0.5
 
 @dataclass(frozen=True)
 class VotedItems:
-    """A pool of items, on which an ensemble and its members have voted.
-
-    Attributes:
-        positive_class: its number.
-        members: names, the ensemble itself first.
-        votes: whether a member calls an item positive [N, members]; each does so of some.
-        positive: whether items truly are [N].
-    """
+    """A pool of items, on which an ensemble and its members have voted."""
 
     positive_class: int
-    members: tuple[str, ...]
-    votes: Flags
-    positive: Flags
+    members: tuple[str, ...]  # names, the ensemble itself first
+    votes: Flags  # whether a member calls an item positive [N, members]; each does so of some
+    positive: Flags  # whether items truly are [N]
 
     @classmethod
     def of(
@@ -94,8 +87,8 @@ class VotedItems:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one method told in one run: labels asked for in all, and every member's precision [members]."""
+class Estimates:
+    """Of one method in one run: labels asked for in all, and every member's precision [members]."""
 
     cost: int
     mean: Floats
@@ -103,7 +96,7 @@ class Told:
     upper: Floats
 
 
-Run = Mapping[str, Told]
+Run = Mapping[str, Estimates]
 """By method."""
 
 
@@ -127,9 +120,9 @@ class EnsembleStudy:
         if max(self.labels) > self.items.called.min():
             raise ValueError("no member can have more labels than items that it calls positive")
 
-    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, name: str = "") -> list[Run]:
         """All runs with so many labels for each member."""
-        return workers.each(run_once, [(self, labels, number) for number in range(self.runs)], advanced)
+        return workers.each(run_once, [(self, labels, number) for number in range(self.runs)], name)
 
 
 def run_once(study: EnsembleStudy, labels: int, number: int) -> Run:
@@ -144,7 +137,7 @@ def run_once(study: EnsembleStudy, labels: int, number: int) -> Run:
     }
 
 
-def _separate(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> Told:
+def _separate(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> Estimates:
     """Every member by a random sample of its own: all labels are paid for, whatever others know."""
     right, called = study.items.right, study.items.called
     positive = rng.hypergeometric(right, called - right, labels).astype(np.float64)
@@ -152,12 +145,12 @@ def _separate(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> To
     return _by_samples(labels * len(called), counts, positive, study.mass)
 
 
-def _shared(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> Told:
+def _shared(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> Estimates:
     """Every member by labels that are planned by vote pattern."""
     allocation = allocate(study.items.patterns, labels)
     known, positive = label_as_planned(study.items, allocation, rng)
     beliefs = member_beliefs(allocation, known, positive, mass=study.mass)
-    return Told(int(known.sum()), beliefs.mean, beliefs.lower, beliefs.upper)
+    return Estimates(int(known.sum()), beliefs.mean, beliefs.lower, beliefs.upper)
 
 
 def label_as_planned(
@@ -179,7 +172,7 @@ def label_as_planned(
     return known.astype(np.float64), (right[first + known] - right[first]).astype(np.float64)
 
 
-def _mixed(study: EnsembleStudy, labels: int, mixing: Mixing, rng: np.random.Generator) -> Told:
+def _mixed(study: EnsembleStudy, labels: int, mixing: Mixing, rng: np.random.Generator) -> Estimates:
     """Every member by a sample that is shared item by item, taken for a random one of its own."""
     plan = plan_sharing(study.items.votes, labels, rng, mixing=mixing)
     counts = np.array([len(used) for used in plan.items], np.float64)
@@ -187,7 +180,7 @@ def _mixed(study: EnsembleStudy, labels: int, mixing: Mixing, rng: np.random.Gen
     return _by_samples(plan.cost, counts, positive, study.mass)
 
 
-def _by_samples(cost: int, counts: Floats, positive: Floats, mass: float) -> Told:
+def _by_samples(cost: int, counts: Floats, positive: Floats, mass: float) -> Estimates:
     """What samples tell under Jeffreys' prior, as strong a one as that of shared labels."""
     alpha, beta = positive + _JEFFREYS, counts - positive + _JEFFREYS
-    return Told(cost, betas.mean(alpha, beta), *betas.interval(alpha, beta, mass))
+    return Estimates(cost, betas.mean(alpha, beta), *betas.interval(alpha, beta, mass))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,55 +14,40 @@ from service.domain.errors import RecordingError
 from service.monitoring.ensembles import ITSELF
 from service.replay import plots
 from service.replay.ensemble import METHODS, MIXINGS, SEPARATE, SHARED, EnsembleStudy, Run, VotedItems
-from service.replay.one_class import ClassTables, Column, chosen_class, label_counts, positive_classes
+from service.replay.one_class import chosen_class, class_rows, label_counts, positive_classes
 from service.replay.recording import Recording, load_recording, same_items
 from service.replay.tables import Cell, Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
 from service.statistics.sample_sharing import MOST_MEMBERS
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one class.
-
-    Attributes:
-        study: the question.
-        runs: by the number of labels that each member is to have.
-    """
+    """What was found of one class."""
 
     study: EnsembleStudy
-    runs: Mapping[int, Sequence[Run]]
+    runs: Mapping[int, Sequence[Run]]  # by the number of labels that each member is to have
 
-    def told(self, what: str, method: str, labels: int) -> Floats:
-        """An attribute of what a method told in every run [R, ...]."""
-        return np.array([getattr(run[method], what) for run in self.runs[labels]])
-
-    def mean(self, method: str, labels: int) -> Floats:
-        """Estimates of every member [members]."""
-        return np.asarray(self.told("mean", method, labels).mean(axis=0), np.float64)
-
-    def squares(self, method: str, labels: int) -> Floats:
-        """Squared errors of every member [members]."""
-        errors = self.told("mean", method, labels) - self.study.items.truth
-        return np.asarray((errors**2).mean(axis=0), np.float64)
-
-    def width(self, method: str, labels: int) -> Floats:
-        """Of intervals of every member [members]."""
-        widths = self.told("upper", method, labels) - self.told("lower", method, labels)
-        return np.asarray(widths.mean(axis=0), np.float64)
-
-    def coverage(self, method: str, labels: int) -> Floats:
-        """How often intervals hold the truth of every member [members]."""
+    def measures(self, method: str, labels: int) -> dict[str, Floats]:
+        """Means over the runs: of labels asked for, and for every member [members] of what came of them."""
+        runs = [run[method] for run in self.runs[labels]]
+        mean, lower, upper = (
+            np.array([getattr(run, name) for run in runs]) for name in ("mean", "lower", "upper")
+        )
         # A pool of n items knows its precision in steps of 1 / n; an equal-tailed interval never holds 1.
-        items = self.study.items
-        truth, half_step = items.truth, 0.5 / items.called
-        lower, upper = (self.told(end, method, labels) for end in ("lower", "upper"))
-        held = (lower <= truth + half_step) & (truth - half_step <= upper)
-        return np.asarray(held.mean(axis=0), np.float64)
+        truth, half_step = self.study.items.truth, 0.5 / self.study.items.called
+        every = {
+            "cost": np.array([run.cost for run in runs]),
+            "estimate": mean,
+            "square": (mean - truth) ** 2,
+            "width": upper - lower,
+            "held": (lower <= truth + half_step) & (truth - half_step <= upper),
+        }
+        return {name: np.asarray(values.mean(axis=0), np.float64) for name, values in every.items()}
 
 
 def ensemble_tables(
-    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers
 ) -> list[Table]:
     """Replay the recordings of all members together, and tell what was found.
 
@@ -73,10 +57,7 @@ def ensemble_tables(
     found = []
     for study in _studies(recordings, options):
         name = f"ensemble class {study.items.positive_class}"
-        runs = {
-            labels: study.run(labels, crew, advance(f"{name}, {labels} labels each", study.runs))
-            for labels in study.labels
-        }
+        runs = {labels: study.run(labels, crew, f"{name}, {labels} labels each") for labels in study.labels}
         found.append(Found(study, runs))
     if options.plots:
         draw_ensemble(found, options.plots)
@@ -86,7 +67,7 @@ def ensemble_tables(
 def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> list[EnsembleStudy]:
     itself = None if options.ensemble is None else load_recording(options.ensemble)
     same_items([*recordings, *([] if itself is None else [itself])])
-    _told_apart(recordings)
+    _check_members(recordings)
     pools = [_voted(recordings, itself, number) for number in positive_classes(recordings[0], options)]
     if chosen_class(options, recordings[0].classes) is None:
         pools = [items for items in pools if items.called.all()] or pools
@@ -113,7 +94,7 @@ def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> li
     ]
 
 
-def _told_apart(recordings: Sequence[Recording]) -> None:
+def _check_members(recordings: Sequence[Recording]) -> None:
     """Refuse more members than can be told apart, or two of one name."""
     if len(recordings) >= MOST_MEMBERS:
         raise RecordingError(
@@ -131,112 +112,99 @@ def _voted(recordings: Sequence[Recording], itself: Recording | None, number: in
     return VotedItems.of(number, said, recordings[0].labels == number, decision)
 
 
-def cost(method: str, found: Sequence[Found], labels: int) -> float:
-    """Labels that a method asks for, the mean over the classes."""
-    return float(np.mean([each.told("cost", method, labels).mean() for each in found]))
-
-
-def saving(method: str, found: Sequence[Found], labels: int) -> float:
-    """Share of the labels of separate samples that a method saves."""
-    return 1 - cost(method, found, labels) / cost(SEPARATE, found, labels)
-
-
-def rmse(method: str, found: Sequence[Found], labels: int) -> float:
-    """Of all members' precision, over the classes."""
-    return float(np.mean([each.squares(method, labels) for each in found]) ** 0.5)
-
-
-def relative_rmse(method: str, found: Sequence[Found], labels: int) -> Cell:
-    """An RMSE over that of separate samples; None where these happen to be right in all runs."""
-    separate = rmse(SEPARATE, found, labels)
-    return rmse(method, found, labels) / separate if separate > 0 else None
-
-
-def coverage(method: str, found: Sequence[Found], labels: int) -> float:
-    """How often intervals hold the truth, over all members and classes."""
-    return float(np.mean([each.coverage(method, labels) for each in found]))
-
-
 def ensemble_summary(found: Sequence[Found]) -> list[Table]:
     """Tables of what was found of every class."""
     study = found[0].study
-    made = ClassTables(
-        [(each.study.items.positive_class, each) for each in found],
-        study.labels,
-        mean="mean of all",
-        notes=(f"{study.runs} runs, seed {study.seed}.",),
+    classes = class_rows(
+        [(each.study.items.positive_class, each) for each in found], study.labels, "mean of all"
     )
+    rows = [(f"{row}, {labels}", _figures(some, labels)) for row, some, labels in classes]
+    members = [
+        (labels, f"{row}, {name}", figures)
+        for row, some, labels in classes
+        for name, figures in zip(study.items.members, _figures_of_members(some, labels), strict=True)
+    ]
+    runs = f"{study.runs} runs, seed {study.seed}."
+    intervals = f"{100 * study.mass:g} % intervals"
 
-    def table(title: str, columns: Mapping[str, Column[Found]], *notes: str) -> Table:
-        return made.table(f"{_title(study)}: {title}", "class, labels each", columns, *notes)
+    def table(title: str, columns: Mapping[str, str], *notes: str) -> Table:
+        title = f"{_title(study)}: {title}"
+        return Table.of(title, "class, labels each", columns, rows, (*notes, runs))
 
-    return [
+    def of_members(what: str, columns: Mapping[str, str], labels: int, kind: str) -> Table:
+        title = f"{_title(study)}: {what}, {labels} labels each, %"
+        theirs = [(row, figures) for count, row, figures in members if count == labels]
+        return Table.of(title, "class, member", columns, theirs, (f"Mean {kind} of {runs}",))
+
+    tables = [
         table(
             "labels to ask for",
-            {
-                "separate": partial(cost, SEPARATE),
-                "shared": partial(cost, SHARED),
-                "saved, %": _percent(saving, SHARED),
-            },
+            {"separate": f"cost {SEPARATE}", "shared": f"cost {SHARED}", "saved, %": f"saved {SHARED}"},
             "Separate: a random sample for the ensemble and for each member, none shared.",
         ),
         table(
-            f"RMSE of precision, x 100; {_intervals(study)} that hold it, %",
+            f"RMSE of precision, x 100; {intervals} that hold it, %",
             {
-                "separate": _percent(rmse, SEPARATE),
-                "shared": _percent(rmse, SHARED),
-                "ratio": partial(relative_rmse, SHARED),
-                "held separate": _percent(coverage, SEPARATE),
-                "held shared": _percent(coverage, SHARED),
+                "separate": f"rmse {SEPARATE}",
+                "shared": f"rmse {SHARED}",
+                "ratio": f"ratio {SHARED}",
+                "held separate": f"held {SEPARATE}",
+                "held shared": f"held {SHARED}",
             },
             "Over the ensemble and all members.",
         ),
         table(
             "labels saved by mixing, where all items are known one by one, %",
-            {mixing: _percent(saving, mixing) for mixing in MIXINGS},
+            {mixing: f"saved {mixing}" for mixing in MIXINGS},
         ),
         table(
             "RMSE by mixing, over that of separate samples",
-            {mixing: partial(relative_rmse, mixing) for mixing in MIXINGS},
+            {mixing: f"ratio {mixing}" for mixing in MIXINGS},
         ),
-        *(each for labels in study.labels for each in _of_members(study, made, labels)),
     ]
+    means = {"true": "truth", "separate": f"estimate {SEPARATE}", "shared": f"estimate {SHARED}"}
+    widths = {"separate": f"width {SEPARATE}", "shared": f"width {SHARED}"}
+    for labels in study.labels:
+        tables.append(of_members("precision of every member", means, labels, "estimates"))
+        tables.append(of_members(f"width of {intervals}", widths, labels, "widths"))
+    return tables
 
 
-def _percent(of: Callable[[str, Sequence[Found], int], float], method: str) -> Column[Found]:
-    return lambda found, labels: 100 * of(method, found, labels)
+def _figures(found: Sequence[Found], labels: int) -> dict[str, Cell]:
+    """Figures of all methods over the members and classes, by name: labels asked for, and what they reach.
+
+    A ratio is that of an RMSE to the one of separate samples; None where these are right in all runs.
+    """
+    mean: dict[tuple[str, str], float] = {}
+    for method, every in _measures(found, labels).items():
+        for name in ("cost", "square", "held"):
+            mean[name, method] = float(np.mean([measures[name] for measures in every]))
+    separate_cost, separate_rmse = mean["cost", SEPARATE], mean["square", SEPARATE] ** 0.5
+    figures: dict[str, Cell] = {}
+    for method in METHODS:
+        cost, rmse = mean["cost", method], mean["square", method] ** 0.5
+        figures |= {
+            f"cost {method}": cost,
+            f"saved {method}": 100 * (1 - cost / separate_cost),
+            f"rmse {method}": 100 * rmse,
+            f"ratio {method}": rmse / separate_rmse if separate_rmse > 0 else None,
+            f"held {method}": 100 * mean["held", method],
+        }
+    return figures
 
 
-def _of_members(study: EnsembleStudy, made: ClassTables[Found], labels: int) -> Iterator[Table]:
-    """The precision of every member, where each has so many labels; then how wide intervals are."""
-    told = [
-        (f"{row}, {name}", _of_member(some, labels, member))
-        for row, some, count in made.rows
-        if count == labels
-        for member, name in enumerate(study.items.members)
-    ]
-    for what, columns, part, note in (
-        ("precision of every member", ("true", "separate", "shared"), slice(3), "estimates"),
-        (f"width of {_intervals(study)}", ("separate", "shared"), slice(3, 5), "widths"),
-    ):
-        yield Table(
-            title=f"{_title(study)}: {what}, {labels} labels each, %",
-            corner="class, member",
-            columns=columns,
-            rows=[(row, figures[part]) for row, figures in told],
-            notes=(f"Mean {note} of {study.runs} runs, seed {study.seed}.",),
-        )
+def _figures_of_members(found: Sequence[Found], labels: int) -> list[dict[str, Cell]]:
+    """Of every member its true precision, estimates and widths of intervals, in per cent."""
+    columns = {"truth": [each.study.items.truth for each in found]}
+    for method, every in _measures(found, labels).items():
+        for name in ("estimate", "width"):
+            columns[f"{name} {method}"] = [measures[name] for measures in every]
+    means = {name: (100 * np.mean(column, axis=0)).tolist() for name, column in columns.items()}
+    return [dict(zip(means, figures, strict=True)) for figures in zip(*means.values(), strict=True)]
 
 
-def _of_member(found: Sequence[Found], labels: int, member: int) -> tuple[Cell, ...]:
-    every = [
-        [
-            each.study.items.truth,
-            *(of(method, labels) for of in (each.mean, each.width) for method in (SEPARATE, SHARED)),
-        ]
-        for each in found
-    ]
-    return tuple((100 * np.mean(every, axis=0)[:, member]).tolist())
+def _measures(found: Sequence[Found], labels: int) -> dict[str, list[dict[str, Floats]]]:
+    return {method: [each.measures(method, labels) for each in found] for method in METHODS}
 
 
 def _title(study: EnsembleStudy) -> str:
@@ -244,23 +212,20 @@ def _title(study: EnsembleStudy) -> str:
     return f"ensemble of {members} member{'s' if members > 1 else ''}"
 
 
-def _intervals(study: EnsembleStudy) -> str:
-    return f"{100 * study.mass:g} % intervals"
-
-
 def draw_ensemble(found: Sequence[Found], directory: Path) -> None:
     """Write figures, as PNG files: what is saved, and how often intervals are right, by number of labels."""
     study = found[0].study
-    for name, words, of, methods in (
-        ("saving", "Labels saved", saving, METHODS[1:]),
-        ("coverage", "Intervals that hold the truth", coverage, METHODS),
+    figures = [_figures(found, labels) for labels in study.labels]
+    for name, words, figure, methods, reference in (
+        ("saving", "Labels saved", "saved", METHODS[1:], None),
+        ("coverage", "Intervals that hold the truth", "held", METHODS, study.mass),
     ):
-        figure = plots.curves(
+        drawn = plots.curves(
             np.array(study.labels, np.float64),
-            {method: np.array([of(method, found, count) for count in study.labels]) for method in methods},
+            {method: np.array([each[f"{figure} {method}"] for each in figures]) / 100 for method in methods},
             words,
             "%",
-            reference=study.mass if of is coverage else None,
+            reference=reference,
             title=f"{_title(study)}: {words.lower()}, by the labels of each member",
         )
-        plots.save(figure, directory / f"ensemble-{name}.png")
+        plots.save(drawn, directory / f"ensemble-{name}.png")

@@ -13,14 +13,16 @@ from service.domain.arrays import Floats
 from service.replay import plots
 from service.replay.grouping import Grouper
 from service.replay.measures import IDENTIFIED
+from service.replay.plots.drawing import Intervals
 from service.replay.pool import Pool
 from service.replay.study import Study
-from service.replay.summary import Results
+from service.replay.summary import Results, question
 from service.statistics import beta as betas
 from service.statistics.balance_heuristic import sums
 from service.statistics.calibration import calibration_error
 from service.statistics.comparison import difference_density, rope_probabilities
 from service.statistics.curves import LearnedCurve
+from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import single
 from service.statistics.ranking import extreme_probabilities, mean_rank, ranks
@@ -62,7 +64,7 @@ def results_figure(study: Study, results: Results, prefix: str = "") -> Figure:
     else:
         labels, measure, unit = np.array(study.at), "RMSE", "%"
         series = {str(method): result.per_run["rmse"].mean(axis=0) for method, result in results.items()}
-    title = f"{prefix}{_asked(study)}"
+    title = f"{prefix}{question(study)}"
     return plots.curves(labels.astype(np.float64), series, measure, unit, reference=reference, title=title)
 
 
@@ -86,21 +88,13 @@ def _of_groups(study: Study) -> Iterator[tuple[str, Figure]]:
     fit = LearnedCurve().fit(pool.cells, items[None], correct[None])
     accuracy = single(fit.groups())
     every = f"all {pool.recording.size:,} labels"
-    if pool.grouped.bin_count > 1:
-        lower, upper = accuracy.interval(study.mass)
-        cells = pool.cells
-        ece = calibration_error(beliefs=single(fit.bins()), scores=cells.scores, shares=cells.shares)
-        ece_lower, ece_upper = ece.interval(study.mass)
+    if pool.bin_count > 1:
+        ece = _ece(single(fit.bins()), pool.cells, study.mass)
         title = f"{name}: accuracy and calibration, {every}"
-        yield (
-            "accuracy-against-calibration",
-            plots.accuracy_against_calibration(
-                pool.names,
-                (lower, accuracy.mean(), upper),
-                (ece_lower, ece.mean, ece_upper),
-                title=title,
-            ),
+        figure = plots.accuracy_against_calibration(
+            pool.names, _intervals(accuracy, study.mass), ece, title=title
         )
+        yield "accuracy-against-calibration", figure
     rng = np.random.default_rng(study.seed)
     mean, low, high = mean_rank(ranks(accuracy.sample(rng, _DRAWS)), study.mass)
     worst = extreme_probabilities(ranks(accuracy.sample(rng, _DRAWS)), 1)
@@ -123,8 +117,8 @@ def _reliability(pool: Pool, seed: int) -> Iterator[tuple[str, Figure]]:
     Bins are equally wide: of an overconfident model nearly all of equally many items would be drawn at 1.
     """
     recording = pool.recording
-    whole = Pool(recording, Grouper(_RELIABILITY_BINS).all(recording))
-    bins, cells = whole.grouped.bins, whole.cells
+    whole = Grouper(_RELIABILITY_BINS).all(recording)
+    bins, cells = whole.bins, whole.cells
     few = min(_FEW_LABELS, recording.size)
     sample = np.random.default_rng(seed).choice(recording.size, few, replace=False)
     of_sample = sums(bins[sample], np.ones(few), _RELIABILITY_BINS)
@@ -134,19 +128,27 @@ def _reliability(pool: Pool, seed: int) -> Iterator[tuple[str, Figure]]:
         (of_sample[None], right[None], f"{few} random labels", "reliability-few-labels"),
     ):
         beliefs = single(LearnedCurve().fit(cells, items[None], correct[None]).bins())
-        lower, upper = beliefs.interval(_RELIABILITY_MASS)
-        ece = calibration_error(beliefs=beliefs, scores=cells.scores, shares=cells.shares)
-        ece_lower, ece_upper = ece.interval(_RELIABILITY_MASS)
-        yield (
-            name,
-            plots.reliability_diagram(
-                cells.scores[0],
-                cells.shares[0],
-                (lower, beliefs.mean(), upper),
-                (float(ece_lower[0]), float(ece.mean[0]), float(ece_upper[0])),
-                title=f"{recording.name}: reliability, {words}",
-            ),
+        ece = _ece(beliefs, cells, _RELIABILITY_MASS)
+        figure = plots.reliability_diagram(
+            cells.scores[0],
+            cells.shares[0],
+            _intervals(beliefs, _RELIABILITY_MASS),
+            (float(ece[0][0]), float(ece[1][0]), float(ece[2][0])),
+            title=f"{recording.name}: reliability, {words}",
         )
+        yield name, figure
+
+
+def _intervals(beliefs: BetaMixture, mass: float) -> Intervals:
+    lower, upper = beliefs.interval(mass)
+    return lower, beliefs.mean(), upper
+
+
+def _ece(beliefs: BetaMixture, cells: Cells, mass: float) -> Intervals:
+    """Calibration error of every group, from the accuracies of its bins."""
+    ece = calibration_error(beliefs=beliefs, scores=cells.scores, shares=cells.shares)
+    lower, upper = ece.interval(mass)
+    return lower, ece.mean, upper
 
 
 def _difference(pool: Pool, accuracy: BetaMixture, region: float) -> Figure:
@@ -179,8 +181,3 @@ def _settled(first: Floats, never: Floats, budget: int) -> Floats:
     """Share of comparisons that are settled by then, after every number of labels [budget + 1]."""
     counts = np.bincount(first[never == 0].astype(np.intp), minlength=budget + 1)
     return np.cumsum(counts) / len(first)
-
-
-def _asked(study: Study) -> str:
-    top = f", top {study.top_m}" if study.task == "identification" else ""
-    return f"{study.pool.recording.name}: {study.task} of {study.metric.replace('_', ' ')}{top}"

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
+from service.domain.errors import RecordingError
 from service.replay.options import Binning
+from service.replay.pool import Pool
 from service.replay.recording import Recording
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """A partition of a recording's items.
-
-    Attributes:
-        names: of the groups [G].
-        groups: group of every item [N].
-        bins: score bin of every item [N], 0 to `bin_count` - 1.
-        bin_count: number of score bins B, empty ones included.
-    """
-
-    names: list[str]
-    groups: Indices
-    bins: Indices
-    bin_count: int
 
 
 @dataclass(frozen=True)
@@ -36,43 +23,31 @@ class Grouper:
 
     Groups without any item are left out. They have no accuracy, and could else be found least accurate by a
     belief that nothing corrects.
-
-    Attributes:
-        bin_count: number of score bins B, at least 1.
-        binning: whether bins are equally wide, or have equally many items.
     """
 
-    bin_count: int = 10
-    binning: Binning = "equal_width"
+    bin_count: int = 10  # number of score bins B, at least 1
+    binning: Binning = "equal_width"  # whether bins are equally wide, or have equally many items
 
-    def all(self, recording: Recording) -> Grouped:
+    def all(self, recording: Recording) -> Pool:
         """All items as one group."""
         return self._grouped(recording, ["all"], np.zeros(recording.size, dtype=np.intp))
 
-    def by_predicted_class(self, recording: Recording) -> Grouped:
+    def by_predicted_class(self, recording: Recording) -> Pool:
         """A group for every class [K], named by its number."""
         names = [str(number) for number in range(recording.classes)]
         return self._grouped(recording, names, recording.predicted.astype(np.intp))
 
-    def by_score_bin(self, recording: Recording) -> Grouped:
-        """A group for every score bin [B]."""
-        bins = score_bins(recording.scores, self.bin_count, self.binning)
-        return self._grouped(recording, self._bin_names(recording.scores, bins), bins)
-
-    def bins_alone(self, recording: Recording) -> Grouped:
+    def bins_alone(self, recording: Recording) -> Pool:
         """A group for every score bin [B], without bins within: for the binwise accuracy itself."""
-        grouped = self.by_score_bin(recording)
-        return replace(grouped, bins=np.zeros(recording.size, dtype=np.intp), bin_count=1)
+        bins = score_bins(recording.scores, self.bin_count, self.binning)
+        pool = self._grouped(recording, self._bin_names(recording.scores, bins), bins)
+        return replace(pool, bins=np.zeros(recording.size, dtype=np.intp), bin_count=1)
 
-    def by_superclass(self, recording: Recording, superclasses: Mapping[str, Sequence[int]]) -> Grouped:
+    def by_superclass(self, recording: Recording, superclasses: Mapping[str, Sequence[int]]) -> Pool:
         """A group for every superclass, of the items whose predicted class is in it.
 
-        An item is correct, here too, only if its predicted class is the true one.
-
-        Args:
-            recording: what is grouped.
-            superclasses: classes of every superclass; each of the K classes is in exactly one, as
-                `load_superclasses` sees to.
+        An item is correct, here too, only if its predicted class is the true one. Each of the K classes is in
+        exactly one superclass.
 
         Raises:
             ValueError: a predicted class is in none.
@@ -83,9 +58,10 @@ class Grouper:
             of_class[list(classes)] = group
         return self._grouped(recording, list(superclasses), of_class[recording.predicted])
 
-    def _grouped(self, recording: Recording, names: list[str], groups: Indices) -> Grouped:
+    def _grouped(self, recording: Recording, names: list[str], groups: Indices) -> Pool:
         present = np.bincount(groups, minlength=len(names)) > 0
-        return Grouped(
+        return Pool(
+            recording,
             names=[name for name, stays in zip(names, present, strict=True) if stays],
             groups=(np.cumsum(present) - 1)[groups],
             bins=score_bins(recording.scores, self.bin_count, self.binning),
@@ -96,15 +72,13 @@ class Grouper:
         if self.binning == "equal_width":
             edges = np.arange(self.bin_count + 1) / self.bin_count
             return [f"[{low:g},{high:g}{']' if high == 1 else ')'}" for low, high in pairwise(edges.tolist())]
-        # Bins of scores that are near 1 may be alike in all digits shown, hence the number.
+        # Bins of scores that are near 1 may be alike in all digits shown, hence the number. Groups without
+        # items are left out, so their names do not matter.
         return [
-            f"{place + 1}/{self.bin_count} {_span(scores[bins == place])}".rstrip()
+            f"{place + 1}/{self.bin_count} [{within.min(initial=1):g},{within.max(initial=0):g}]"
             for place in range(self.bin_count)
+            for within in [scores[bins == place]]
         ]
-
-
-def _span(scores: Floats) -> str:
-    return f"[{scores.min():g},{scores.max():g}]" if scores.size else ""
 
 
 def score_bins(scores: Floats, count: int, binning: Binning) -> Indices:
@@ -143,3 +117,56 @@ def _fair_share(ties: Ints, count: int) -> tuple[int, int]:
     shares, scales = int(ties.sum()) - heaviest, count - np.arange(count)
     first = int((descending[:count] * scales <= shares).argmax())
     return int(shares[first]), int(scales[first])
+
+
+def load_superclasses(path: Path, recording: Recording) -> dict[str, list[int]]:
+    """Classes by the name of their superclass, from a JSON object of lists.
+
+    Lists name classes by their numbers, as numbers or as text.
+
+    Raises:
+        RecordingError: the file cannot be used, or does not have every class exactly once.
+    """
+    numbers = {str(place): place for place in range(recording.classes)}
+    owner: dict[int, str] = {}
+    superclasses: dict[str, list[int]] = {}
+    for superclass, members in _json_object(path).items():
+        if not isinstance(members, list) or not members:
+            raise RecordingError(path, f"superclass '{superclass}' must have a list of classes, at least one")
+        superclasses[superclass] = []
+        for place, member in enumerate(members):
+            number = numbers.get(member) if isinstance(member, str) else member
+            if not isinstance(number, int) or isinstance(number, bool) or number not in numbers.values():
+                raise RecordingError(
+                    path,
+                    f"superclass '{superclass}': item {place} (counted from 0) is no class; give its name, "
+                    f"or its number from 0 to {len(numbers) - 1}",
+                )
+            if number in owner:
+                raise RecordingError(
+                    path,
+                    f"class '{number}' is twice in it, in '{owner[number]}' and '{superclass}'; "
+                    "leave it in one",
+                )
+            owner[number] = superclass
+            superclasses[superclass].append(number)
+    missing = [name for name, number in numbers.items() if number not in owner]
+    if missing:
+        raise RecordingError(
+            path, f"{len(missing)} class(es) are in no superclass, the first is '{missing[0]}'; add them"
+        )
+    return superclasses
+
+
+def _json_object(path: Path) -> dict[str, object]:
+    if not path.is_file():
+        raise RecordingError(path, "there is no such file; check the path")
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RecordingError(
+            path, f"it cannot be read as JSON ({type(error).__name__}); check the file"
+        ) from error
+    if not isinstance(found, dict):
+        raise RecordingError(path, "it must be a JSON object from superclasses to lists of classes")
+    return found

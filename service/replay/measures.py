@@ -160,13 +160,8 @@ class Identification:
     1 plus the number of other groups ahead; ties are decided by chance. Where groups are truly alike and only
     some of them are among the m, any of them will do.
 
-    Args:
-        merit: of every group in every run [R, G], from the beliefs; the highest are taken for extreme.
-        truly: the same from the whole pool [G].
-        top_m: how many groups are looked for.
-        runs: how many runs R.
-        budget: labels of a run.
-        rng: for ties.
+    The merit is of every group in every run [R, G], from the beliefs; the highest are taken for extreme.
+    `truly` is the same from the whole pool [G], and `rng` is for ties.
     """
 
     def __init__(

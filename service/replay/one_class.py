@@ -1,26 +1,22 @@
-"""What the tasks share that hold one class against all others: which classes, how many labels, and tables."""
+"""What the tasks share that hold one class against all others: which classes, how many labels, and rows."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from service.domain.errors import RecordingError
 from service.replay.options import LABELS
 from service.replay.recording import Recording
-from service.replay.tables import Cell, Table
 
 TWO_CLASSES = 2
 SECOND = 1
 
 Found = TypeVar("Found")
 """What was found of one class."""
-
-Column = Callable[[Sequence[Found], int], Cell]
-"""A figure of some classes, by the number of labels."""
 
 
 def chosen_class(options: argparse.Namespace, classes: int) -> int | None:
@@ -69,35 +65,14 @@ def label_counts(options: argparse.Namespace, most: int, name: str, reason: str)
     return labels
 
 
-class ClassTables(Generic[Found]):
-    """Makes tables with a row for every class and number of labels; then for the mean of the classes.
+def class_rows(
+    found: Sequence[tuple[int, Found]], labels: Sequence[int], mean: str
+) -> list[tuple[str, list[Found], int]]:
+    """Names of rows, the classes of each, and the number of labels.
 
-    Args:
-        found: numbers of classes, and what was found of each.
-        labels: how many there were, ascending.
-        mean: name of the rows of the mean.
-        notes: below every table.
+    There is one for every class and number of labels; then, of several classes, those of their mean.
     """
-
-    def __init__(
-        self, found: Sequence[tuple[int, Found]], labels: Sequence[int], *, mean: str, notes: Sequence[str]
-    ) -> None:
-        self.rows: list[tuple[str, list[Found], int]] = [
-            (f"class {number}", [each], count) for number, each in found for count in labels
-        ]
-        if len(found) > 1:
-            self.rows += [(mean, [each for _, each in found], count) for count in labels]
-        self._notes = notes
-
-    def table(self, title: str, corner: str, columns: Mapping[str, Column[Found]], *notes: str) -> Table:
-        """A table of figures, each computed from the classes of its row."""
-        return Table(
-            title=title,
-            corner=corner,
-            columns=tuple(columns),
-            rows=[
-                (f"{name}, {count}", tuple(figure(some, count) for figure in columns.values()))
-                for name, some, count in self.rows
-            ],
-            notes=(*notes, *self._notes),
-        )
+    rows = [(f"class {number}", [each], count) for number, each in found for count in labels]
+    if len(found) > 1:
+        rows += [(mean, [each for _, each in found], count) for count in labels]
+    return rows

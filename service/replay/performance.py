@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.replay.workers import Advanced, Workers
+from service.replay.workers import Workers
 from service.statistics.binary.performance import Performance, Target, choose_threshold, performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
 from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
@@ -34,19 +34,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class BinaryScores:
-    """A pool of items, scored for one class.
+    """A pool of items, scored for one class."""
 
-    Attributes:
-        positive_class: its number; all others are negative.
-        scores: of the positive class [N].
-        positive: whether items are of it [N]; some are, and some are not.
-        unit: whether scores are probabilities; else margins.
-    """
-
-    positive_class: int
-    scores: Floats
-    positive: Flags
-    unit: bool = True
+    positive_class: int  # its number; all others are negative
+    scores: Floats  # of the positive class [N]
+    positive: Flags  # whether items are of it [N]; some are, and some are not
+    unit: bool = True  # whether scores are probabilities; else margins
 
     @property
     def size(self) -> int:
@@ -84,22 +77,14 @@ class Run:
 
 @dataclass(frozen=True)
 class PerformanceStudy:
-    """The question, asked of one pool.
+    """The question, asked of one pool."""
 
-    Attributes:
-        scores: of the pool's items.
-        labels: how many to ask for; each number has `runs` independent runs.
-        threshold: from which on an item is called positive.
-        target: to choose a threshold by; none is chosen without.
-        mass: probability inside intervals.
-    """
-
-    scores: BinaryScores
-    labels: tuple[int, ...]
+    scores: BinaryScores  # of the pool's items
+    labels: tuple[int, ...]  # how many to ask for; each number has `runs` independent runs
     runs: int
-    threshold: float
-    target: Target | None = None
-    mass: float = 0.95
+    threshold: float  # from which on an item is called positive
+    target: Target | None = None  # to choose a threshold by; none is chosen without
+    mass: float = 0.95  # probability inside intervals
     seed: int = 0
 
     @property
@@ -110,12 +95,12 @@ class PerformanceStudy:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
         return fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=pool.unit)
 
-    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, name: str = "") -> list[Run]:
         """All runs with so many labels."""
         # Scores tell the same in all runs, so that is learned here and not in each.
         unlabelled = self.unlabelled
         numbers = range(self.runs)
-        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], advanced)
+        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], name)
 
 
 def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:

@@ -11,33 +11,29 @@ import numpy as np
 
 from service.domain.errors import RecordingError
 from service.replay import plots
-from service.replay.one_class import SECOND, TWO_CLASSES, ClassTables, Column, label_counts, positive_classes
+from service.replay.one_class import SECOND, TWO_CLASSES, class_rows, label_counts, positive_classes
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
-from service.replay.workers import Advance, Workers
+from service.replay.workers import Workers
+
+_PLAIN = ("separation", "misfit_p_value", "effective_draws")
+"""Measures that are no shares."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one class.
-
-    Attributes:
-        study: the question.
-        runs: by number of labels.
-    """
+    """What was found of one class."""
 
     study: PerformanceStudy
-    runs: Mapping[int, Sequence[Run]]
+    runs: Mapping[int, Sequence[Run]]  # by number of labels
 
     def mean(self, labels: int, measure: str) -> float:
         """Of a measure over the runs in which it exists; NaN if it exists in none."""
         return _mean([run.measures[measure] for run in self.runs[labels]])
 
 
-def performance_tables(
-    recording: Recording, options: argparse.Namespace, crew: Workers, advance: Advance
-) -> list[Table]:
+def performance_tables(recording: Recording, options: argparse.Namespace, crew: Workers) -> list[Table]:
     """Replay a recording, and tell what was found.
 
     Raises:
@@ -46,10 +42,7 @@ def performance_tables(
     found = {}
     for study in list(_studies(recording, options)):
         name = f"{recording.name} class {study.scores.positive_class}"
-        runs = {
-            labels: study.run(labels, crew, advance(f"{name}, {labels} labels", study.runs))
-            for labels in study.labels
-        }
+        runs = {labels: study.run(labels, crew, f"{name}, {labels} labels") for labels in study.labels}
         found[study.scores.positive_class] = Found(study, runs)
     if options.plots:
         draw_performance(recording.name, found, options.plots)
@@ -98,57 +91,62 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
     """Tables of one recording, of what was found by the number of the class."""
     study = next(iter(found.values())).study
     percent = f"{100 * study.mass:g} %"
-    made = ClassTables(
-        list(found.items()),
-        study.labels,
-        mean=f"mean of {len(found)} classes",
-        notes=(f"{study.runs} runs, seed {study.seed}.",),
-    )
+    rows = [
+        (f"{row}, {labels}", _figures(some, labels))
+        for row, some, labels in class_rows(
+            list(found.items()), study.labels, f"mean of {len(found)} classes"
+        )
+    ]
 
-    def table(title: str, columns: Mapping[str, Column[Found]], *notes: str) -> Table:
-        return made.table(f"{name}, performance: {title}", "class, labels", columns, *notes)
+    def table(title: str, columns: Mapping[str, str], *notes: str) -> Table:
+        notes = (*notes, f"{study.runs} runs, seed {study.seed}.")
+        return Table.of(f"{name}, performance: {title}", "class, labels", columns, rows, notes)
 
-    def areas(words: str, suffix: str, others: Mapping[str, Column[Found]], note: str) -> Table:
-        alone, ours = _figure(f"label_only_area{suffix}"), _figure(f"area{suffix}")
-        columns = {"labels alone": alone, "with all scores": ours, "ratio": _ratio(ours, alone), **others}
-        return table(f"area between estimated and true precision-recall curve{words}, x 100", columns, note)
-
+    area = "area between estimated and true precision-recall curve"
     tables = [
-        areas(
-            "",
-            "",
-            {f"width of {percent} band": _figure("band_width")},
+        table(
+            f"{area}, x 100",
+            {
+                "labels alone": "label_only_area",
+                "with all scores": "area",
+                "ratio": "ratio",
+                f"width of {percent} band": "band_width",
+            },
             "Where no label is positive, labels alone count as a precision of 0 everywhere.",
         ),
-        areas(
-            " if a label is positive",
-            "_if_positive",
-            {"runs, %": _figure("positive_label")},
+        table(
+            f"{area} if a label is positive, x 100",
+            {
+                "labels alone": "label_only_area_if_positive",
+                "with all scores": "area_if_positive",
+                "ratio": "ratio_if_positive",
+                "runs, %": "positive_label",
+            },
             "The same, of those runs alone in which one of the labels is positive.",
         ),
         table(
             f"share of {percent} intervals that hold the truth, %",
             {
-                "precision at recall": _figure("band_coverage"),
-                "precision": _figure("precision_coverage"),
-                "recall": _figure("recall_coverage"),
-                "F1": _figure("f1_coverage"),
-                "prevalence": _figure("prevalence_coverage"),
+                "precision at recall": "band_coverage",
+                "precision": "precision_coverage",
+                "recall": "recall_coverage",
+                "F1": "f1_coverage",
+                "prevalence": "prevalence_coverage",
             },
             f"First: of the band, over {len(RECALLS)} recalls. "
             f"Precision, recall and F1 are those at the threshold {study.threshold:g}.",
         ),
         table(
             "weights of the four ways to see the scores, %",
-            {each: _figure(f"weight_{each}") for each in ("calibrated", "informed", "mixture", "ranked")},
+            {each: f"weight_{each}" for each in ("calibrated", "informed", "mixture", "ranked")},
         ),
         table(
             "the mixture of two distributions",
             {
-                "separation": _figure("separation", 1.0),
-                "misfit p-value": _figure("misfit_p_value", 1.0),
-                "effective draws": _figure("effective_draws", 1.0),
-                "by walkers, %": _figure("walkers"),
+                "separation": "separation",
+                "misfit p-value": "misfit_p_value",
+                "effective draws": "effective_draws",
+                "by walkers, %": "walkers",
             },
             "Misfit p-value: how often scores that the mixture makes are as far off as the real ones.",
         ),
@@ -156,31 +154,25 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
     if study.target is not None:
         wanted = (f"{key} {value:g}" for key, value in vars(study.target).items() if value is not None)
         columns = {
-            "promised, %": _figure("target_promised"),
-            "met, %": _figure("target_met"),
-            "can be met, %": _figure("target_possible"),
+            "promised, %": "target_promised",
+            "met, %": "target_met",
+            "can be met, %": "target_possible",
         }
         note = "Promised: the mean probability that the target is met. Can be met: at some threshold."
         tables.append(table(f"the threshold chosen for {', '.join(wanted)}", columns, note))
     return tables
 
 
-def _figure(measure: str, scale: float = 100.0) -> Column[Found]:
-    """Mean of a measure over the runs and then over the classes, scaled; None where it exists in none."""
-
-    def figure(found: Sequence[Found], labels: int) -> Cell:
-        mean = scale * _mean([each.mean(labels, measure) for each in found])
-        return None if np.isnan(mean) else mean
-
-    return figure
-
-
-def _ratio(above: Column[Found], below: Column[Found]) -> Column[Found]:
-    def figure(found: Sequence[Found], labels: int) -> Cell:
-        one, other = above(found, labels), below(found, labels)
-        return None if not other or one is None else one / other
-
-    return figure
+def _figures(found: Sequence[Found], labels: int) -> dict[str, Cell]:
+    """Mean of every measure over the runs and then over the classes, in per cent; None if it never exists."""
+    figures: dict[str, Cell] = {}
+    for name in found[0].runs[labels][0].measures:
+        mean = _mean([each.mean(labels, name) for each in found])
+        figures[name] = None if np.isnan(mean) else mean if name in _PLAIN else 100 * mean
+    for suffix in ("", "_if_positive"):
+        alone, ours = figures[f"label_only_area{suffix}"], figures[f"area{suffix}"]
+        figures[f"ratio{suffix}"] = None if not alone or ours is None else ours / alone
+    return figures
 
 
 def _mean(values: Sequence[float]) -> float:

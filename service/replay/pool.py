@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
-from service.replay.grouping import Grouped
 from service.replay.recording import Recording
 from service.statistics.balance_heuristic import sums
 from service.statistics.beliefs import Outcomes
@@ -20,22 +19,20 @@ class Pool:
     """A recording's items in groups and score bins."""
 
     recording: Recording
-    grouped: Grouped
-
-    @property
-    def names(self) -> list[str]:
-        """Of the groups [G]."""
-        return self.grouped.names
+    names: list[str]  # of the groups [G]
+    groups: Indices  # group of every item [N]
+    bins: Indices  # score bin of every item [N], 0 to `bin_count` - 1
+    bin_count: int  # number of score bins B, empty ones included
 
     @cached_property
     def sizes(self) -> Ints:
         """Items of every group [G]."""
-        return np.bincount(self.grouped.groups, minlength=len(self.names)).astype(np.int64)
+        return np.bincount(self.groups, minlength=len(self.names)).astype(np.int64)
 
     @cached_property
     def cells(self) -> Cells:
         """What the items tell without their labels."""
-        bins = self.grouped.bin_count
+        bins = self.bin_count
         counts, totals = self._by_bin(np.ones(self.recording.size)), self._by_bin(self.recording.scores)
         middles = np.tile((np.arange(bins) + 0.5) / bins, (len(self.names), 1))
         return Cells(
@@ -59,7 +56,7 @@ class Pool:
     def predicted(self) -> Indices:
         """Predicted class of every group [G], if groups are predicted classes."""
         first = np.full(len(self.names), -1, dtype=np.intp)
-        first[self.grouped.groups] = self.recording.predicted
+        first[self.groups] = self.recording.predicted
         return first
 
     @cached_property
@@ -73,18 +70,18 @@ class Pool:
     def confusion(self) -> Floats:
         """Share of every true class among the items of every group [G, K]."""
         classes = self.recording.classes
-        fine = self.grouped.groups * classes + self.recording.labels
+        fine = self.groups * classes + self.recording.labels
         counts = sums(fine, np.ones(len(fine)), len(self.names) * classes)
         return counts.reshape(-1, classes) / self.sizes[:, None]
 
     def _by_bin(self, values: Floats) -> Floats:
         """Sums over the items of every group's bins [G, B]."""
-        shape = len(self.names), self.grouped.bin_count
-        fine = self.grouped.groups * shape[1] + self.grouped.bins
+        shape = len(self.names), self.bin_count
+        fine = self.groups * shape[1] + self.bins
         return sums(fine, values, shape[0] * shape[1]).reshape(shape)
 
     def _mean(self, values: Floats) -> Floats:
-        return sums(self.grouped.groups, values, len(self.names)) / self.sizes
+        return sums(self.groups, values, len(self.names)) / self.sizes
 
 
 class Shuffled:
@@ -94,10 +91,9 @@ class Shuffled:
     """
 
     def __init__(self, pool: Pool, runs: int, rng: np.random.Generator) -> None:
-        recording, grouped = pool.recording, pool.grouped
-        self._correct = recording.correct.astype(np.float64)
-        self._bins, self._classes = grouped.bins, recording.labels.astype(np.intp)
-        by_group = np.argsort(grouped.groups, kind="stable").astype(np.int32)
+        self._correct = pool.recording.correct.astype(np.float64)
+        self._bins, self._classes = pool.bins, pool.recording.labels.astype(np.intp)
+        by_group = np.argsort(pool.groups, kind="stable").astype(np.int32)
         self._items = np.tile(by_group, (runs, 1))
         self._next = np.tile(np.cumsum(pool.sizes) - pool.sizes, (runs, 1))
         self._rng = rng

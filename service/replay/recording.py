@@ -12,8 +12,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import RecordingError
 from service.replay.columns import Columns
-from service.replay.parquet import read_parquet
-from service.replay.plain import read_npz, read_text
+from service.replay.readers import read_npz, read_parquet, read_text
 
 _READERS: dict[str, Callable[[Path], Columns]] = {
     ".npz": read_npz,
@@ -25,21 +24,13 @@ _READERS: dict[str, Callable[[Path], Columns]] = {
 
 @dataclass(frozen=True)
 class Recording:
-    """Predictions of one classifier, with the true classes.
+    """Predictions of one classifier, with the true classes."""
 
-    Attributes:
-        name: of the classifier; the file's name without its suffix.
-        probabilities: within 0 and 1 [N, K].
-        labels: true class of every item, 0 to K - 1 [N].
-        own_predicted: predicted classes [N], if not those of the highest probability, as with a threshold.
-        decision_values: margins of the second of two classes [N], if read; they grow with its probability.
-    """
-
-    name: str
-    probabilities: Floats
-    labels: Ints
-    own_predicted: Ints | None = None
-    decision_values: Floats | None = None
+    name: str  # of the classifier; the file's name without its suffix
+    probabilities: Floats  # within 0 and 1 [N, K]
+    labels: Ints  # true class of every item, 0 to K - 1 [N]
+    own_predicted: Ints | None = None  # predicted classes [N], if not those of the highest probability
+    decision_values: Floats | None = None  # margins of the second of two classes [N], if read
 
     @property
     def size(self) -> int:

@@ -23,7 +23,7 @@ from service.replay.measures import (
     ece_merit,
 )
 from service.replay.pool import Pool
-from service.replay.workers import Advanced, Workers, batches
+from service.replay.workers import Workers, batches
 from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
 from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
 from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
@@ -38,37 +38,26 @@ RUNS_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Study:
-    """One question, asked of one recording.
+    """One question, asked of one recording."""
 
-    Attributes:
-        pool: the items, in groups; for the estimation of calibration, in score bins.
-        task: estimation, identification or comparison of a metric.
-        budget: labels of a run, at most the pool's.
-        at: numbers of labels after which estimates are looked at.
-        top_m: groups to find, with identification.
-        costs: of every true class, per group [G, K], with cost.
-        region: difference of accuracies that does not matter, with comparison.
-        mass: probability inside intervals.
-    """
-
-    pool: Pool
-    task: str
+    pool: Pool  # the items, in groups; for the estimation of calibration, in score bins
+    task: str  # estimation, identification or comparison of a metric
     metric: str
     runs: int
-    budget: int
-    at: tuple[int, ...] = ()
-    top_m: int = 1
+    budget: int  # labels of a run, at most the pool's
+    at: tuple[int, ...] = ()  # numbers of labels after which estimates are looked at
+    top_m: int = 1  # groups to find, with identification
     extreme: Literal["lowest", "highest"] = "lowest"
-    costs: Floats | None = None
-    region: float = 0.05
-    mass: float = 0.95
+    costs: Floats | None = None  # of every true class, per group [G, K], with cost
+    region: float = 0.05  # difference of accuracies that does not matter, with comparison
+    mass: float = 0.95  # probability inside intervals
     seed: int = 0
 
-    def run(self, method: Method, workers: Workers, advanced: Advanced | None = None) -> Result:
+    def run(self, method: Method, workers: Workers, name: str = "") -> Result:
         """All runs of one method."""
         parts = batches(self.runs, RUNS_AT_ONCE)
         found = workers.each(
-            run_batch, [(self, method, *part) for part in parts], advanced, [runs for _, runs in parts]
+            run_batch, [(self, method, *part) for part in parts], name, [runs for _, runs in parts]
         )
         return reduce(Result.joined, found)
 

@@ -39,8 +39,7 @@ def summary(study: Study, results: Results) -> list[Table]:
             method: 100 * np.sqrt((result.per_run["overall_error"] ** 2).mean(axis=0))
             for method, result in results.items()
         }
-        title = f"{_asked(study)}: RMSE x 100 of the accuracy over all traffic"
-        tables.append(_by_labels(study, title, errors, best=True))
+        tables.append(_by_labels(study, "RMSE x 100 of the accuracy over all traffic", errors, best=True))
     return tables
 
 
@@ -48,13 +47,13 @@ def estimation(study: Study, results: Results, name: str) -> Table:
     """Means over the runs, by number of labels."""
     title, scale, best = _ESTIMATES[name]
     means = {method: scale * result.per_run[name].mean(axis=0) for method, result in results.items()}
-    return _by_labels(study, f"{_asked(study)}: {title}", means, best=best)
+    return _by_labels(study, title, means, best=best)
 
 
 def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, best: bool) -> Table:
     columns = tuple(str(used) for used in study.at)
     return Table(
-        title=title,
+        title=f"{question(study)}: {title}",
         corner="method \\ labels",
         columns=columns,
         rows=[
@@ -83,7 +82,7 @@ def identification(study: Study, results: Results) -> Table:
             )
     columns = ("labels, mean curve", "% of pool", "labels, every run", "% of pool, every run")
     return Table(
-        title=f"{_asked(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
+        title=f"{question(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
         corner="method",
         columns=columns,
         rows=rows,
@@ -115,7 +114,7 @@ def comparison(study: Study, results: Results) -> Table:
         first, stays, never = (float(result.per_run[kind].mean()) for kind in ("first", "stays", "never"))
         rows.append((str(method), (first, stays, 100 * never)))
     return Table(
-        title=f"{_asked(study)}: labels until the verdict on two groups is that of the whole pool",
+        title=f"{question(study)}: labels until the verdict on two groups is that of the whole pool",
         corner="method",
         columns=columns,
         rows=rows,
@@ -127,7 +126,8 @@ def comparison(study: Study, results: Results) -> Table:
     )
 
 
-def _asked(study: Study) -> str:
+def question(study: Study) -> str:
+    """What is asked of whom, as a title."""
     name = study.pool.recording.name
     if study.task == "identification":
         return f"{name}, {QUALITIES[study.metric, study.extreme]} top {study.top_m}"

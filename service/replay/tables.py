@@ -29,21 +29,27 @@ def print_tables(tables: Sequence[Table], *, as_json: bool, as_markdown: bool) -
 
 @dataclass(frozen=True)
 class Table:
-    """A table of figures.
+    """A table of figures."""
 
-    Attributes:
-        title: what it shows, with the unit.
-        corner: what the rows are.
-        rows: name of every row, and its figures; None where there is none.
-        marked: columns whose lowest figure is the best one, and is marked.
-    """
-
-    title: str
-    corner: str
+    title: str  # what it shows, with the unit
+    corner: str  # what the rows are
     columns: tuple[str, ...]
-    rows: list[tuple[str, tuple[Cell, ...]]]
-    marked: frozenset[str] = frozenset()
+    rows: list[tuple[str, tuple[Cell, ...]]]  # name of every row, and its figures; None where there is none
+    marked: frozenset[str] = frozenset()  # columns whose lowest figure is the best one, and is marked
     notes: Sequence[str] = field(default_factory=tuple)
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        corner: str,
+        columns: Mapping[str, str],
+        rows: Sequence[tuple[str, Mapping[str, Cell]]],
+        notes: Sequence[str],
+    ) -> Table:
+        """A table of some of the figures that every row has by name; each column names its own."""
+        shown = [(name, tuple(figures[key] for key in columns.values())) for name, figures in rows]
+        return cls(title, corner, tuple(columns), shown, notes=notes)
 
     def cells(self) -> list[list[str]]:
         """All rows as text; the best figure of a marked column in **."""

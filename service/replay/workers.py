@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from itertools import repeat, starmap
+from contextlib import contextmanager, nullcontext
+from itertools import starmap
 from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 Found = TypeVar("Found")
-
-Advanced = Callable[[int], None]
-"""Is called with the number of runs that are done."""
-
-Advance = Callable[[str, int], Advanced]
-"""Starts a bar of a name and so many runs; what it returns advances it."""
 
 
 def batches(runs: int, most: int) -> list[tuple[int, int]]:
@@ -26,45 +20,43 @@ def batches(runs: int, most: int) -> list[tuple[int, int]]:
 
 
 class Workers:
-    """Calls functions many times: in this process, or in those of an executor."""
+    """Calls functions many times: in this process, or in those of an executor; bars show how far they are."""
 
-    def __init__(self, executor: ProcessPoolExecutor | None = None) -> None:
+    def __init__(self, executor: ProcessPoolExecutor | None = None, bars: Progress | None = None) -> None:
         self._executor = executor
+        self._bars = bars or Progress(disable=True)
 
     def each(
         self,
         function: Callable[..., Found],
         arguments: Sequence[tuple[Any, ...]],
-        advanced: Advanced | None = None,
-        runs: Iterable[int] = repeat(1),
+        name: str = "",
+        runs: Sequence[int] | None = None,
     ) -> list[Found]:
-        """What a function finds for each of many arguments, in their order; calls are of so many runs."""
+        """What a function finds for each of many arguments, in their order.
+
+        A call is one run, or as many as given; a bar of this name counts them.
+        """
+        counts = runs or [1] * len(arguments)
+        bar = self._bars.add_task(name, total=sum(counts))
         if self._executor is None:
             results: Iterator[Found] = starmap(function, arguments)
         else:
             futures = [self._executor.submit(function, *given) for given in arguments]
             results = (future.result() for future in futures)
         found = []
-        for result, count in zip(results, runs, strict=False):
+        for result, count in zip(results, counts, strict=True):
             found.append(result)
-            if advanced is not None:
-                advanced(count)
+            self._bars.advance(bar, count)
         return found
 
 
 @contextmanager
-def workers(jobs: int) -> Iterator[Workers]:
-    """Workers in so many processes."""
-    if jobs == 1:
-        yield Workers()
-        return
-    with ProcessPoolExecutor(jobs) as executor:
-        yield Workers(executor)
+def workers(jobs: int, *, for_programs: bool = True) -> Iterator[Workers]:
+    """Workers in so many processes.
 
-
-@contextmanager
-def progress(*, for_programs: bool) -> Iterator[Advance]:
-    """Progress bars, unless a program reads what is printed and nobody watches."""
+    Their bars are on stderr, unless a program reads what is printed and nobody watches.
+    """
     console = Console(stderr=True)
     bars = Progress(
         TextColumn("{task.description}"),
@@ -76,10 +68,5 @@ def progress(*, for_programs: bool) -> Iterator[Advance]:
         transient=True,
         disable=for_programs and not console.is_terminal,
     )
-    with bars:
-
-        def start(name: str, runs: int) -> Advanced:
-            task = bars.add_task(name, total=runs)
-            return lambda done: bars.advance(task, done)
-
-        yield start
+    with bars, nullcontext() if jobs == 1 else ProcessPoolExecutor(jobs) as executor:
+        yield Workers(executor, bars)

@@ -15,6 +15,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.snapshot import ModelSnapshot
 from service.statistics import beta as betas
+from service.statistics.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,14 @@ class OtherGroups:
     Attributes:
         members: their positions.
         score_mean: over their traffic.
-        accuracy: lower end, mean and upper end over their traffic.
+        accuracy: over their traffic [1].
         accuracy_below: the highest probability among those with enough labels; None without a threshold.
         ece_above: likewise.
     """
 
     members: Indices
     score_mean: float
-    accuracy: tuple[float, float, float]
+    accuracy: Estimate
     accuracy_below: float | None
     ece_above: float | None
 
@@ -73,13 +74,13 @@ def other_groups(members: Indices, grouping: GroupingSnapshot, *, interval: floa
     share = float(shares.sum())
     parts = shares / share if share > 0 else np.full(len(members), 1 / len(members))
     centre, spread = float(parts @ accuracy.mean()), float(parts @ np.sqrt(accuracy.variance()))
-    alpha, beta = betas.matching(np.array([centre]), np.array([spread**2]))
-    lower, upper = betas.interval(alpha, beta, interval)
+    mean = np.array([centre])
+    lower, upper = betas.interval(*betas.matching(mean, np.array([spread**2])), interval)
     below, above = grouping.accuracy_below, grouping.ece_above
     return OtherGroups(
         members=members,
         score_mean=float(parts @ beliefs.scores[members]),
-        accuracy=(float(lower[0]), centre, float(upper[0])),
+        accuracy=Estimate(lower, mean, upper),
         accuracy_below=None if below is None else float(np.where(grouping.enough, below, 0.0)[members].max()),
         ece_above=None
         if above is None

@@ -1,21 +1,26 @@
-"""Metrics with the functions that read them: what an entry of the catalogue is made of.
+"""Metrics and measures: a table's entries, each with the function that reads it from the snapshot.
 
-A table holds the metrics of one kind of thing, such as an assessment or the groups of a grouping. Each entry
-is a metric's name, unit and help, and the function that reads its value from the snapshot.
+A table holds the metrics of one kind of thing, such as an assessment or the groups of a grouping. A measure
+is a field of a document that also says how Prometheus and the terminal show it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.prominence import OTHER
+from service.serving.documents.base import Interval
 from service.serving.metric_selection import OtherGroups, ShownGroups
+from service.statistics.estimate import Estimate
 from service.telemetry.catalogue import Kind, MetricSpec, Unit
 
 GROUP_LABELS = ("model", "grouping", "group")
@@ -24,6 +29,12 @@ Of = TypeVar("Of")
 Numbers = Floats | Ints | Flags
 Samples = tuple[str, list[tuple[tuple[str, ...], float]]]
 """Name of a metric, and its samples: values of its labels, and its value."""
+Values = Numbers | Estimate | None
+"""A number, or an interval, of every group [G]; None where the measure does not apply."""
+
+
+def _unchanged(values: Any) -> Any:
+    return values
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,8 @@ class Metric(Generic[Of]):
         name: as scraped.
         unit: empty where it says nothing.
         meaning: the help text.
-        read: its value, or one of every group [G]; no sample where that is None or not finite.
+        read: its value, or one of every group [G]; no sample where that is None or not finite. In a measure,
+            it gets the measure's values.
         other: value of group `other` from what is known of those groups, and their values; None shows none.
         off_dashboards: why no dashboard shows it; empty where one does.
     """
@@ -42,7 +54,7 @@ class Metric(Generic[Of]):
     name: str
     unit: Unit
     meaning: str
-    read: Callable[[Of], float | Numbers | None]
+    read: Callable[[Of], float | Numbers | None] = _unchanged
     other: Callable[[OtherGroups, Numbers], float | None] | None = None
     off_dashboards: str = ""
 
@@ -90,14 +102,7 @@ class MetricTable(Generic[Of]):
     def samples_of_groups(
         self, thing: Of, shown: ShownGroups, *labels: str, last: tuple[str, ...] = ()
     ) -> Iterator[Samples]:
-        """One sample per metric and group.
-
-        Args:
-            thing: what the values are read from.
-            shown: the groups with samples of their own, and the others.
-            labels: values of the labels before the group's.
-            last: values of those behind it.
-        """
+        """One sample per metric and group; `labels` are before the group's label, and `last` behind it."""
         for metric, values in self.columns(thing):
             yield metric.name, samples_of_each(labels, shown.names, values[shown.members], last)
             if shown.other is not None and metric.other is not None:
@@ -115,3 +120,100 @@ def samples_of_each(
         for one, value in zip(each, values.tolist(), strict=True)
         if math.isfinite(value)
     ]
+
+
+@dataclass(frozen=True)
+class Column:
+    """How `credence status` shows a measure; a column without values is left out.
+
+    Attributes:
+        heading: may name `{min_accuracy}`, the threshold in percent.
+        text: of a group's cell.
+        has_failed: whether the cell is highlighted.
+    """
+
+    heading: str
+    text: Callable[[Any], str]
+    has_failed: Callable[[Any], bool] = lambda _: False
+
+
+@dataclass(frozen=True)
+class Measure(Generic[Of]):
+    """How a measure is read from the snapshot, and where it appears beside the JSON API."""
+
+    values: Callable[[Of], Values]
+    metrics: tuple[Metric[Of], ...]
+    column: Column | None
+
+
+class Measures(Generic[Of]):
+    """Makes the fields of a document that are measures, read from an object of one type."""
+
+    def __call__(
+        self,
+        values: Callable[[Of], Values],
+        *metrics: Metric[Any],
+        description: str | None = None,
+        column: Column | None = None,
+    ) -> Any:
+        """A field with this description in the API, and how Prometheus and `credence status` show it."""
+        read = tuple(replace(metric, read=_composed(values, metric.read)) for metric in metrics)
+        field = Field(description=description)
+        field.metadata.append(Measure(values, read, column))
+        return field
+
+
+def _composed(values: Callable[[Of], Values], shown: Callable[[Any], Any]) -> Callable[[Of], Any]:
+    def read(of: Of) -> Any:
+        found = values(of)
+        return None if found is None else shown(found)
+
+    return read
+
+
+def interval(
+    name: str, unit: Unit, *meanings: str, other: Callable[[OtherGroups], Estimate] | None = None
+) -> Iterator[Metric[Any]]:
+    """Three metrics of an interval: `{}` in the name stands for `lower`, `mean` and `upper`.
+
+    Each is a metric of its own, as a label would invite averaging them.
+    """
+
+    def metric(end: str, meaning: str) -> Metric[Any]:
+        read = attrgetter(end)
+        read_other = None if other is None else lambda others, _: read(other(others)).item()
+        return Metric(name.format(end), unit, meaning, read, read_other)
+
+    return map(metric, ("lower", "mean", "upper"), meanings)
+
+
+def measures_of(document: type[BaseModel]) -> Iterator[tuple[str, Measure[Any]]]:
+    """The fields of a document that are measures, by name."""
+    for name, field in document.model_fields.items():
+        yield from ((name, each) for each in field.metadata if isinstance(each, Measure))
+
+
+def metrics_of(document: type[BaseModel]) -> list[Metric[Any]]:
+    """The metrics of a document's measures."""
+    return [metric for _, each in measures_of(document) for metric in each.metrics]
+
+
+def read_measures(document: type[BaseModel], thing: object, group: int) -> dict[str, Any]:
+    """Measures of one group, to construct the document with."""
+    return {
+        name: _of_group(
+            measure.values(thing),
+            group,
+            nullable=NoneType in get_args(document.model_fields[name].annotation),
+        )
+        for name, measure in measures_of(document)
+    }
+
+
+def _of_group(values: Values, group: int, *, nullable: bool) -> float | Interval | None:
+    if values is None:
+        return None
+    if isinstance(values, Estimate):
+        return Interval.at_index(values, group)
+    value: float = values[group].item()
+    return value if math.isfinite(value) or not nullable else None

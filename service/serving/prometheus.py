@@ -21,7 +21,7 @@ from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving import snapshot_metrics as of
-from service.serving.documents.drift_measures import DRIFT, DRIFT_BY_MIX
+from service.serving.documents.drifts import DRIFT, DRIFT_BY_MIX
 from service.serving.documents.evidence import EVIDENCE, EVIDENCE_BY_KIND
 from service.serving.documents.group_measures import GROUPS, LABELS_BY_OUTCOME
 from service.serving.metric_selection import ShownGroups, shown_groups

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from service.store.connection import Connection
@@ -20,6 +20,24 @@ MOST_RECORDS = 50_000
 """Calls of one vendor that are remembered."""
 
 _STATUSES: dict[bytes, BeginStatus] = {status.encode(): status for status in get_args(BeginStatus)}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that a vendor makes under a key.
+
+    Attributes:
+        vendor: keys of different vendors are independent.
+        key: chosen by the vendor, of any length.
+        fingerprint: digest of the call: method, path and body.
+        owner: identifies this attempt to `finish` and `abandon`; begun again with the same owner, after a
+            lost reply, a call is `new` again.
+    """
+
+    vendor: str
+    key: str
+    fingerprint: bytes
+    owner: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
 @dataclass(frozen=True)
@@ -55,33 +73,27 @@ class IdempotencyRecords:
         self._running_seconds = running_seconds
         self._most = most
 
-    def begin(self, vendor: str, key: str, *, fingerprint: bytes, owner: str) -> Begun:
-        """Ask whether a call is to be done; if so, it is running from now on.
-
-        Args:
-            vendor: that calls; keys of different vendors are independent.
-            key: chosen by the vendor, of any length.
-            fingerprint: digest of the call: method, path and body.
-            owner: random text that identifies this call to `finish` and `abandon`; begun again with the same
-                owner, after a lost reply, it is `new` again.
-        """
-        status, response = self._run(vendor, key, ["begin", owner, fingerprint.hex()])
+    def begin(self, call: Call) -> Begun:
+        """Ask whether a call is to be done; if so, it is running from now on."""
+        status, response = self._run("begin", call)
         return Begun(_STATUSES[status], response)
 
-    def finish(self, vendor: str, key: str, *, fingerprint: bytes, owner: str, response: bytes) -> None:
+    def finish(self, call: Call, response: bytes) -> None:
         """Remember the response, short and without payloads, for a day or until newer ones displace it."""
-        self._run(vendor, key, ["finish", owner, fingerprint.hex()], response)
+        self._run("finish", call, response)
 
-    def abandon(self, vendor: str, key: str, *, fingerprint: bytes, owner: str) -> None:
+    def abandon(self, call: Call) -> None:
         """Forget a call that could not be done, so that it may be made again under the same key."""
-        self._run(vendor, key, ["abandon", owner, fingerprint.hex()])
+        self._run("abandon", call)
 
-    def _run(self, vendor: str, key: str, call: Sequence[str], response: bytes = b"") -> tuple[bytes, bytes]:
-        digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
-        name = idempotency_key(self._connection.prefix, vendor, digest)
-        recent = idempotency_key(self._connection.prefix, vendor, "recent")
+    def _run(self, verb: str, call: Call, response: bytes = b"") -> tuple[bytes, bytes]:
+        digest = hashlib.blake2b(call.key.encode(), digest_size=16).hexdigest()
+        name = idempotency_key(self._connection.prefix, call.vendor, digest)
+        recent = idempotency_key(self._connection.prefix, call.vendor, "recent")
         times = [self._running_seconds, REMEMBERED_SECONDS]
         reply = self._connection.run(
-            "keep_call", [name, recent], [*call, *times, response, digest, self._most]
+            "keep_call",
+            [name, recent],
+            [verb, call.owner, call.fingerprint.hex(), *times, response, digest, self._most],
         )
         return reply[0], reply[1]

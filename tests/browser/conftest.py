@@ -17,7 +17,7 @@ from snapshots import NOW
 from service.demo.servers import EmbeddedRedis
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.web.api import SnapshotView
-from service.serving.web.app import page_app
+from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
 
 ASSESSMENTS = (

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from service.app.cli import main
-from service.demo.classifier import Classifier
 from service.demo.journal import Journal
-from service.demo.predicting import PredictionStream
+from service.demo.producer import Classifier, PredictionStream
 from service.demo.world import CLASSES, World, item_number, load_split
 
 

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.demo.classifier import Classifier
-from service.demo.history import History
-from service.demo.journal import PRODUCER_FILE, Journal, JournalReader
-from service.demo.predicting import PredictionStream, run
+from service.demo.journal import PRODUCER_FILE, History, Journal, JournalReader
 from service.demo.process import Record
+from service.demo.producer import Classifier, PredictionStream, run
 from service.demo.world import CLASSES, World, item_number, load_split
 from service.domain.messages import Prediction
 
@@ -31,7 +29,7 @@ def streamed(parts: tuple[World, Classifier], folder: Path) -> tuple[list[Record
         waits = iter([False] * 10 + [True])
         run(stream, records.append, stop_requested=lambda _: next(waits), clock=lambda: next(clock))
     history = History()
-    history.add(PRODUCER_FILE, JournalReader(folder / PRODUCER_FILE).new_entries())
+    history.add(JournalReader(folder / PRODUCER_FILE).new_entries())
     return records, history
 
 
@@ -88,5 +86,5 @@ def test_a_stalled_producer_skips_what_it_missed_instead_of_sending_it_all_at_on
         clock, waits = iter([0.0, 60.0]), iter([False, True])
         run(stream, records.append, stop_requested=lambda _: next(waits), clock=lambda: next(clock))
     history = History()
-    history.add(PRODUCER_FILE, JournalReader(tmp_path / PRODUCER_FILE).new_entries())
+    history.add(JournalReader(tmp_path / PRODUCER_FILE).new_entries())
     assert len(history.stream) == 150

@@ -11,13 +11,12 @@ from rich.console import Console
 
 from service.demo import children as demo_children
 from service.demo.children import ChildDiedError, Children, Stopped
-from service.demo.findings import Findings
-from service.demo.history import History
 from service.demo.journal import Mark, Produced
+from service.demo.metrics import GroupReading, Reading
+from service.demo.observer import Observer
 from service.demo.process import StopFlag
-from service.demo.reading import GroupReading, Reading
 from service.demo.run import MISUSED, run_demo
-from service.demo.view import Scene, compact_line, render
+from service.demo.view import compact_line, render
 
 
 def test_a_run_that_is_too_short_is_refused_with_the_minimum() -> None:
@@ -100,34 +99,28 @@ def test_a_signal_ends_a_wait_and_goes_back_to_its_former_handler_afterwards() -
     assert signal.getsignal(signal.SIGUSR1) == before
 
 
-def scene() -> Scene:
-    history = History()
-    history.add("producer", [Mark("streaming", 100.0), Produced(101.0, ["dock"], ["3"], [0.9], [True])])
-    findings = Findings()
-    findings.lines.append((136.0, "dock degraded (the demo knows)"))
+def observed(folder: Path) -> Observer:
+    seen = Observer(folder, monitoring_port=1)
+    seen.history.add([Mark("streaming", 100.0), Produced(101.0, ["dock"], ["3"], [0.9], [True])])
+    seen.findings.lines.append((136.0, "dock degraded (the demo knows)"))
     dock = GroupReading("camera", "dock", lower=0.2, mean=0.7, upper=0.75, share=0.25, labels=40, below=0.99)
     hidden = GroupReading(
         "score_bin", "[0.9,1]", lower=0.9, mean=0.95, upper=1.0, share=0.5, labels=20, below=0
     )
-    return Scene(
-        now=140.0,
-        seconds=90.0,
-        reading=Reading(
-            time=140.0,
-            groups={("camera", "dock"): dock, ("score_bin", "[0.9,1]"): hidden},
-            events={"issued": 44, "answered": 40, "reissued": 2},
-            budgets={"weakest-camera": 12},
-        ),
-        history=history,
-        findings=findings,
-        rate=301.4,
-        truths={("camera", "dock"): 0.68},
+    seen.reading = Reading(
+        time=140.0,
+        groups={("camera", "dock"): dock, ("score_bin", "[0.9,1]"): hidden},
+        events={"issued": 44, "answered": 40, "reissued": 2},
+        budgets={"weakest-camera": 12},
     )
+    seen.rate = 301.4
+    seen.truths = {("camera", "dock"): 0.68}
+    return seen
 
 
-def test_the_live_view_shows_intervals_truth_labels_and_what_changed() -> None:
+def test_the_live_view_shows_intervals_truth_labels_and_what_changed(tmp_path: Path) -> None:
     output = io.StringIO()
-    Console(file=output, width=120).print(render(scene()))
+    Console(file=output, width=120).print(render(observed(tmp_path), 140.0, 90.0))
     text = output.getvalue()
     assert "40 of 90 s" in text
     assert "301 predictions/s" in text
@@ -139,6 +132,6 @@ def test_the_live_view_shows_intervals_truth_labels_and_what_changed() -> None:
     assert "[0.9,1]" not in text
 
 
-def test_a_log_gets_one_line_per_look() -> None:
-    line = compact_line(scene())
+def test_a_log_gets_one_line_per_look(tmp_path: Path) -> None:
+    line = compact_line(observed(tmp_path), 140.0)
     assert line == " 40 s  301 predictions/s  labels 40 of 44 asked  dock 70.0% [20.0%, 75.0%]"

@@ -10,13 +10,18 @@ from scipy import special
 
 from service.config.settings import Settings
 from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA, configuration
-from service.demo.findings import Findings
-from service.demo.history import History, Stream, label_delays
-from service.demo.journal import Answered, Asked, Mark, Produced
-from service.demo.reading import GroupReading, Reading, parse
-from service.demo.replay import Recording, draw_recent, random_labels_needed
-from service.demo.report import Measurements, print_report, random_labels_line
-from service.demo.verdict import GroupResult, chance_of_misses, failures, group_results
+from service.demo.journal import Answered, Asked, History, Mark, Produced, Stream, label_delays
+from service.demo.metrics import Findings, GroupReading, Reading, parse
+from service.demo.random_sampling import Recording, draw_recent, random_labels_needed
+from service.demo.report import (
+    GroupResult,
+    Measurements,
+    chance_of_misses,
+    failures,
+    group_results,
+    print_report,
+    random_labels_line,
+)
 
 
 def group(
@@ -167,13 +172,11 @@ def test_groups_whose_truth_the_demo_does_not_know_are_not_judged() -> None:
 
 def test_history_keeps_the_first_request_and_first_answers_alone() -> None:
     history = History()
-    history.add("labeller", [Asked(5.0, "a", 1), Asked(6.0, "b", 1), Asked(9.0, "a", 2)])
-    history.add(
-        "labeller", [Answered(7.0, "answer", True), Answered(8.0, "answer", False), Mark("ready", 1.0)]
-    )
+    history.add([Asked(5.0, "a", 1), Asked(6.0, "b", 1), Asked(9.0, "a", 2)])
+    history.add([Answered(7.0, "answer", True), Answered(8.0, "answer", False), Mark("labeller ready", 1.0)])
     assert history.first_request_at == 5.0
     assert history.answer_times == [7.0]
-    assert history.is_ready == {"labeller": True}
+    assert history.marks == {"labeller ready": 1.0}
     assert len(history.stream) == 0
 
 

@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from service.demo import desk
-from service.demo.classifier import Classifier
+from service.demo import labeller
+from service.demo.producer import Classifier
 from service.demo.world import CLASSES, DEGRADED_CAMERA, World, item_id, item_number, load_split
 
 NUMBERS = range(5_000, 6_500)
@@ -81,7 +81,7 @@ def test_the_truth_is_a_function_of_the_item_number_alone(world: World) -> None:
 
 
 def test_the_labeller_knows_no_classifier() -> None:
-    assert "classifier" not in inspect.getsource(desk)
+    assert "classifier" not in inspect.getsource(labeller)
 
 
 def test_item_ids_lead_back_to_numbers() -> None:

@@ -31,7 +31,7 @@ from service.domain.messages import LabelRequest
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.api import SnapshotView
-from service.serving.web.app import page_app
+from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection

@@ -32,7 +32,7 @@ def recording(sizes: Sequence[int], seed: int = 0, name: str = "model") -> Recor
 def pool_of(sizes: Sequence[int], seed: int = 0, bins: int = 4) -> Pool:
     """Its groups are the predicted classes."""
     made = recording(sizes, seed)
-    return Pool(made, Grouper(bins, "equal_size").by_predicted_class(made))
+    return Grouper(bins, "equal_size").by_predicted_class(made)
 
 
 def plain_pool(right: Sequence[int], wrong: Sequence[int], score: float = 0.7) -> Pool:
@@ -45,7 +45,7 @@ def plain_pool(right: Sequence[int], wrong: Sequence[int], score: float = 0.7) -
     probabilities[np.arange(len(predicted)), predicted] = score
     labels = np.where(correct, predicted, (predicted + 1) % classes)
     made = Recording("plain", probabilities, labels)
-    return Pool(made, Grouper(1).by_predicted_class(made))
+    return Grouper(1).by_predicted_class(made)
 
 
 def believing(alpha: Sequence[float], beta: Sequence[float], runs: int = 1) -> AccuracyBeliefs:

@@ -37,7 +37,7 @@ def four_of_one_class() -> Pool:
     """All are predicted as class 0, and each truly is another one: so labels tell items apart."""
     probabilities = np.tile([0.7, 0.1, 0.1, 0.1], (4, 1))
     made = Recording("four", probabilities, np.arange(4))
-    return Pool(made, Grouper(1).by_predicted_class(made))
+    return Grouper(1).by_predicted_class(made)
 
 
 def orders(pool: Pool, runs: int, seed: int = 0) -> np.ndarray:
@@ -66,10 +66,10 @@ def test_items_of_several_groups_are_told_apart() -> None:
     for group, size in enumerate(pool.sizes):
         asked = np.full(30, group)
         outcomes = [shuffled.label(np.arange(30), asked) for _ in range(size)]
-        mine = pool.grouped.groups == group
+        mine = pool.groups == group
         for found, true in (
             ("correct", pool.recording.correct),
-            ("bins", pool.grouped.bins),
+            ("bins", pool.bins),
             ("classes", pool.recording.labels),
         ):
             told = np.sort(np.stack([getattr(outcome, found) for outcome in outcomes]), axis=0)

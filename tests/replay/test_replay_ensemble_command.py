@@ -16,7 +16,7 @@ from rich.console import Console
 from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.digits import digits_voters
-from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Told, VotedItems
+from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Estimates, VotedItems
 from service.replay.ensemble_command import Found, _studies, draw_ensemble, ensemble_summary
 from service.replay.options import add_parser, completed
 from service.replay.recording import Recording
@@ -74,9 +74,9 @@ def documents(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[s
     return found
 
 
-def told(cost: int, mean: float) -> Told:
+def told(cost: int, mean: float) -> Estimates:
     """Of an ensemble and its only member; the interval of the second one alone is wide."""
-    return Told(cost, np.array([mean, mean]), np.array([mean, 0.0]), np.array([mean, 1.0]))
+    return Estimates(cost, np.array([mean, mean]), np.array([mean, 0.0]), np.array([mean, 1.0]))
 
 
 def made_up(number: int, shared: int = 10, error: float = 0.1) -> Found:

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import RecordingError
-from service.replay.class_files import load_superclasses
 from service.replay.grouping import (
-    Grouped,
     Grouper,
     equal_size_bins,
     equal_width_bins,
+    load_superclasses,
     score_bins,
 )
 from service.replay.options import Binning
+from service.replay.pool import Pool
 from service.replay.recording import Recording
 
 BINNINGS: list[Binning] = ["equal_width", "equal_size"]
@@ -102,7 +102,7 @@ def test_a_score_that_many_share_leaves_the_other_bins_even(value: float, ties: 
     assert sizes.max() <= share + 1
 
 
-def assert_is(grouped: Grouped, names: list[str], groups: list[int]) -> None:
+def assert_is(grouped: Pool, names: list[str], groups: list[int]) -> None:
     assert grouped.names == names
     assert grouped.groups.tolist() == groups
 
@@ -121,17 +121,17 @@ def test_groups_are_by_the_predicted_class_that_the_recording_has() -> None:
 
 
 def test_bins_of_equal_width_are_named_by_their_edges() -> None:
-    grouped = Grouper(bin_count=4).by_score_bin(RECORDING)
+    grouped = Grouper(bin_count=4).bins_alone(RECORDING)
     assert_is(grouped, ["[0.5,0.75)", "[0.75,1]"], [1, 0, 1, 1])
 
 
 def test_bins_of_equal_size_are_named_by_their_number_and_scores() -> None:
-    grouped = Grouper(bin_count=2, binning="equal_size").by_score_bin(RECORDING)
+    grouped = Grouper(bin_count=2, binning="equal_size").bins_alone(RECORDING)
     assert_is(grouped, ["1/2 [0.6,0.8]", "2/2 [0.9,1]"], [1, 0, 1, 0])
 
 
 def test_a_bin_of_equal_size_that_ties_leave_empty_is_left_out() -> None:
-    grouped = Grouper(bin_count=5, binning="equal_size").by_score_bin(RECORDING)
+    grouped = Grouper(bin_count=5, binning="equal_size").bins_alone(RECORDING)
     assert [name[:3] for name in grouped.names] == ["2/5", "3/5", "4/5", "5/5"]
     assert grouped.groups.tolist() == [2, 0, 3, 1]
 
@@ -143,7 +143,6 @@ def test_every_grouping_has_the_same_bins(binning: Binning) -> None:
     for grouped in (
         grouper.all(RECORDING),
         grouper.by_predicted_class(RECORDING),
-        grouper.by_score_bin(RECORDING),
         grouper.by_superclass(RECORDING, {"every": [0, 1, 2, 3]}),
     ):
         assert (grouped.bins.tolist(), grouped.bin_count) == (expected, 3)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from replay_examples import pool_of, recording
+from rich.progress import Progress
 
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
 from service.replay.grouping import Grouper
 from service.replay.measures import Result
-from service.replay.pool import Pool
 from service.replay.recording import Recording
 from service.replay.study import RUNS_AT_ONCE, Study, _pairs, run_batch, true_metric
 from service.replay.workers import Workers, batches, workers
@@ -37,9 +37,9 @@ def test_batches_are_not_alike() -> None:
 
 
 def test_progress_is_told_of_every_run() -> None:
-    told: list[int] = []
-    STUDY.run(INFORMED, Workers(), told.append)
-    assert told == [100, 100, 30]
+    bars = Progress(disable=True)
+    STUDY.run(INFORMED, Workers(bars=bars), "informed")
+    assert [(bar.description, bar.completed, bar.total) for bar in bars.tasks] == [("informed", 230, 230)]
 
 
 def test_several_processes_find_what_one_finds() -> None:
@@ -54,7 +54,7 @@ def test_several_processes_find_what_one_finds() -> None:
 
 def test_methods_see_the_same_orders_of_items() -> None:
     made = recording([9, 8])
-    pool = Pool(made, Grouper(1).all(made))
+    pool = Grouper(1).all(made)
     study = Study(pool, "estimation", "accuracy", runs=8, budget=5, at=(1, 2, 3, 4, 5))
     found = [
         study.run(Method("uniform", policy), Workers()).per_run["rmse"] for policy in ("random", "thompson")
@@ -99,7 +99,7 @@ RUNS = 40
 
 
 def measured(digits: Recording, task: str, metric: str, method: Method, **options: Any) -> Result:
-    pool = Pool(digits, Grouper(10, "equal_size").by_predicted_class(digits))
+    pool = Grouper(10, "equal_size").by_predicted_class(digits)
     return Study(pool, task, metric, runs=RUNS, **options).run(method, Workers())
 
 

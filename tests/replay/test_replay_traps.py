@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from service.domain.errors import RecordingError
 from service.replay.digits import digits_recordings
-from service.replay.grouping import Grouped, Grouper, equal_size_bins
+from service.replay.grouping import Grouper, equal_size_bins
 from service.replay.measures import BinErrors, Comparisons, Identification
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
@@ -70,7 +70,7 @@ def test_what_is_recorded_at_some_labels_is_after_exactly_so_many() -> None:
 
 def test_estimate_and_truth_share_their_bins() -> None:
     made = recording([60, 50, 40])
-    pool = Pool(made, Grouper(5, "equal_size").bins_alone(made))
+    pool = Grouper(5, "equal_size").bins_alone(made)
     task = TASKS["estimation", "accuracy"](Question(pool.cells))
     measure = BinErrors(pool, [150])
     replayed(pool, task, "random", prior="vague", runs=2, measures=[measure])
@@ -81,13 +81,13 @@ def test_estimate_and_truth_share_their_bins() -> None:
 
 def test_the_cells_of_labels_are_those_of_traffic() -> None:
     made = recording([60, 50, 40])
-    pool = Pool(made, Grouper(5, "equal_size").by_predicted_class(made))
+    pool = Grouper(5, "equal_size").by_predicted_class(made)
     task = TASKS["identification", "calibration"](Question(pool.cells))
     beliefs = replayed(pool, task, "random", prior="learned", runs=1)
     shares = beliefs._curve.labels[0] / pool.sizes[:, None]
     np.testing.assert_allclose(shares, pool.cells.shares)
     scores = np.zeros(shares.shape)
-    np.add.at(scores, (made.predicted, pool.grouped.bins), made.scores)
+    np.add.at(scores, (made.predicted, pool.bins), made.scores)
     np.testing.assert_allclose(pool.cells.scores, scores / pool.bin_counts[0])
 
 
@@ -104,14 +104,14 @@ def test_the_right_superclass_is_not_enough() -> None:
     # All predictions are of the right superclass, none is of the right class.
     probabilities = np.tile([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1]], (5, 1))
     made = Recording("model", probabilities, np.tile([1, 3], 5))
-    pool = Pool(made, Grouper(2).by_superclass(made, {"low": [0, 1], "high": [2, 3]}))
+    pool = Grouper(2).by_superclass(made, {"low": [0, 1], "high": [2, 3]})
     assert pool.accuracy.tolist() == [0, 0]
 
 
 def test_superclasses_are_those_of_predictions() -> None:
     probabilities = np.array([[0.7, 0.1, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1]])
     made = Recording("model", probabilities, np.array([0, 3, 3]))
-    pool = Pool(made, Grouper(2).by_superclass(made, {"low": [0, 1], "high": [2, 3]}))
+    pool = Grouper(2).by_superclass(made, {"low": [0, 1], "high": [2, 3]})
     assert (pool.sizes.tolist(), pool.accuracy.tolist()) == ([2, 1], [0.5, 0])
 
 
@@ -174,7 +174,7 @@ def certain_recording() -> Recording:
 @pytest.mark.parametrize("asked", sorted(TASKS))
 def test_scores_of_one_and_zero_make_proper_beliefs(asked: tuple[str, str], prior: str) -> None:
     made = certain_recording()
-    pool = Pool(made, Grouper(3).by_predicted_class(made))
+    pool = Grouper(3).by_predicted_class(made)
     task = TASKS[asked](
         Question(pool.cells, costs=np.array([[0.0, 1.0], [1.0, 0.0]]), positive=np.array([0.0, 1.0]))
     )
@@ -194,7 +194,7 @@ def test_scores_of_one_and_zero_make_proper_beliefs(asked: tuple[str, str], prio
 
 def test_a_certain_model_is_corrected_by_labels() -> None:
     made = certain_recording()
-    pool = Pool(made, Grouper(3).by_predicted_class(made))
+    pool = Grouper(3).by_predicted_class(made)
     task = TASKS["estimation", "accuracy"](Question(pool.cells))
     for prior in PRIORS:
         beliefs = replayed(pool, task, "random", prior=prior, runs=2)
@@ -210,7 +210,7 @@ def without_class_two() -> Recording:
 
 @pytest.mark.parametrize("grouper", [Grouper(3), Grouper(3, "equal_size")])
 def test_a_class_without_items_is_not_the_least_accurate(grouper: Grouper) -> None:
-    pool = Pool(without_class_two(), grouper.by_predicted_class(without_class_two()))
+    pool = grouper.by_predicted_class(without_class_two())
     assert pool.names == ["0", "1", "3"]
     assert (pool.sizes > 0).all()
     assert pool.names[int(pool.accuracy.argmin())] == "3"
@@ -261,9 +261,9 @@ def test_the_predicted_class_need_not_be_the_most_probable(tmp_path: Path) -> No
     path = tmp_path / "model.npz"
     np.savez(path, probabilities=probabilities, labels=[1, 0, 0, 1], predicted=[1, 1, 0, 1])
     made = load_recording(path)
-    pool = Pool(made, Grouper(10).by_predicted_class(made))
+    pool = Grouper(10).by_predicted_class(made)
     assert made.scores.tolist() == [0.35, 0.4, 0.9, 0.8]
-    assert pool.grouped.bins.tolist() == [3, 4, 9, 8]
+    assert pool.bins.tolist() == [3, 4, 9, 8]
     assert pool.accuracy.tolist() == [1, pytest.approx(2 / 3)]
     np.testing.assert_allclose(pool.cells.group_scores, [0.9, (0.35 + 0.4 + 0.8) / 3])
     np.testing.assert_allclose(pool.confusion, [[1, 0], [1 / 3, 2 / 3]])
@@ -273,7 +273,7 @@ def test_quantiles_are_found_where_nearly_all_mass_is_at_one() -> None:
     # Newton's steps stayed inside the bracket and came no nearer, for ever.
     digits = digits_recordings()[0]
     bins = equal_size_bins(digits.scores, 10)
-    whole = Pool(digits, Grouped(["all"], np.zeros_like(bins), bins, 10))
+    whole = Pool(digits, ["all"], np.zeros_like(bins), bins, 10)
     sample = np.random.default_rng(0).choice(digits.size, 100, replace=False)
     labels = np.bincount(bins[sample], minlength=10).astype(np.float64)
     right = np.bincount(bins[sample], digits.correct[sample].astype(np.float64), 10)

@@ -15,8 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from service.serving.web.api import SnapshotView, build_api
-from service.serving.web.app import page_app
 from service.serving.web.monitoring import monitoring_app
+from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
 from service.telemetry.health import Health
 

@@ -15,7 +15,7 @@ from service.domain.arrays import Floats
 from service.serving.documents.base import Document
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import group_table
-from service.serving.measures import Measures, gauge, interval, measures_of, metrics_of, read_measures
+from service.serving.metrics import Measures, Metric, interval, measures_of, metrics_of, read_measures
 from service.statistics.estimate import Estimate
 
 TAKEN = snapshot(20, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
@@ -23,7 +23,7 @@ measure = Measures[dict[str, Any]]()
 
 
 class Example(Document):
-    speed: float | None = measure(lambda of: of["speed"], gauge("speed", "", "Speed."), description="of it")
+    speed: float | None = measure(lambda of: of["speed"], Metric("speed", "", "Speed."), description="of it")
     size: float = measure(lambda of: of["size"], *interval("size_{}", "", "Low.", "Mean.", "High."))
 
 

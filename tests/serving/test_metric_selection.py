@@ -121,11 +121,11 @@ def test_the_accuracy_of_the_others_is_that_of_their_traffic() -> None:
     grouping = TAKEN.groupings["class"]
     assert SHOWN.other is not None
     rest = SHOWN.other.members
-    lower, mean, upper = SHOWN.other.accuracy
-    assert mean == pytest.approx(
+    accuracy = SHOWN.other.accuracy
+    assert accuracy.mean.item() == pytest.approx(
         np.average(grouping.accuracy.mean[rest], weights=grouping.beliefs.shares[rest])
     )
-    assert lower < mean < upper
+    assert accuracy.lower < accuracy.mean < accuracy.upper
 
 
 def test_the_injected_weak_group_keeps_metrics_of_its_own() -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.serving.web import timely
+from service.serving.web import server as web_server
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
 from service.telemetry.health import Check, Health
@@ -84,7 +84,7 @@ def test_nothing_that_people_look_at_is_served_there(path: str) -> None:
 def test_a_client_that_was_answered_and_dawdles_with_its_body_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(timely, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(web_server, "HEAD_SECONDS", 0.5)
     with served() as port, socket.create_connection(("127.0.0.1", port), timeout=5) as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")

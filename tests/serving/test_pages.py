@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 
 from service.serving.web.pages import page_routes
-from service.serving.web.runbooks import runbook_index, runbook_page
+from service.serving.web.runbooks import runbook_page
 from service.serving.web.server import WebServer
 
 Answer = tuple[int, Message, str]
@@ -107,5 +107,5 @@ def test_what_the_page_links_to_as_a_runbook_is_one(server: WebServer, whose: st
     assert get(server, f"/docs/runbooks/Credence{whose}{what}")[0] == 200
 
 
-def test_the_index_of_runbooks_lists_them_all() -> None:
-    assert '<a href="/docs/runbooks/CredenceX">CredenceX</a>' in runbook_index({"CredenceX": ""})
+def test_the_index_of_runbooks_links_to_them(server: WebServer) -> None:
+    assert '<a href="/docs/runbooks/CredenceModelAccuracyLow">' in get(server, "/docs/runbooks/")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.store.connection import Connection
-from service.store.idempotency import REMEMBERED_SECONDS, RUNNING_SECONDS, Begun, IdempotencyRecords
+from service.store.idempotency import REMEMBERED_SECONDS, RUNNING_SECONDS, Begun, Call, IdempotencyRecords
 from service.store.keys import idempotency_key
 
 ANSWER = b'{"status": "\x00\n ok"}'
@@ -18,7 +18,7 @@ def records(connection: Connection) -> IdempotencyRecords:
 
 
 def begin(records: IdempotencyRecords, owner: str, *, vendor: str = "acme", call: bytes = CALL) -> Begun:
-    return records.begin(vendor, "key", fingerprint=call, owner=owner)
+    return records.begin(Call(vendor, "key", call, owner))
 
 
 def seconds_left(connection: Connection) -> int:
@@ -37,7 +37,7 @@ def test_a_call_runs_once_at_a_time(records: IdempotencyRecords) -> None:
 def test_a_call_that_is_done_is_answered_as_before(records: IdempotencyRecords) -> None:
     begin(records, "one")
     for _ in range(2):
-        records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+        records.finish(Call("acme", "key", CALL, "one"), ANSWER)
     assert begin(records, "two") == Begun("done", ANSWER)
     assert begin(records, "one") == Begun("done", ANSWER)
 
@@ -46,7 +46,7 @@ def test_a_call_that_is_done_is_answered_as_before(records: IdempotencyRecords) 
 def test_another_call_under_the_same_key_is_told_apart(records: IdempotencyRecords, done: bool) -> None:
     begin(records, "one")
     if done:
-        records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+        records.finish(Call("acme", "key", CALL, "one"), ANSWER)
     assert begin(records, "two", call=OTHER_CALL) == Begun("different")
 
 
@@ -57,16 +57,16 @@ def test_keys_of_two_vendors_have_nothing_to_do_with_one_another(records: Idempo
 
 def test_an_abandoned_call_may_be_made_again(records: IdempotencyRecords) -> None:
     begin(records, "one")
-    records.abandon("acme", "key", fingerprint=CALL, owner="other")
+    records.abandon(Call("acme", "key", CALL, "other"))
     assert begin(records, "two") == Begun("running"), "it is not the other's to abandon"
-    records.abandon("acme", "key", fingerprint=CALL, owner="one")
+    records.abandon(Call("acme", "key", CALL, "one"))
     assert begin(records, "two") == Begun("new")
 
 
 def test_a_finished_call_is_not_abandoned(records: IdempotencyRecords) -> None:
     begin(records, "one")
-    records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
-    records.abandon("acme", "key", fingerprint=CALL, owner="one")
+    records.finish(Call("acme", "key", CALL, "one"), ANSWER)
+    records.abandon(Call("acme", "key", CALL, "one"))
     assert begin(records, "two") == Begun("done", ANSWER)
 
 
@@ -77,14 +77,14 @@ def test_a_call_that_outlived_its_mark_does_not_write_over_the_next_one(
     (key,) = connection.client.scan_iter(f"{connection.prefix}:*", count=1_000)
     connection.client.delete(key)  # as when its time is over
     begin(records, "two")
-    records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    records.finish(Call("acme", "key", CALL, "one"), ANSWER)
     assert begin(records, "two") == Begun("new")
 
 
 def test_records_end_by_themselves(records: IdempotencyRecords, connection: Connection) -> None:
     begin(records, "one")
     assert 0 < seconds_left(connection) <= RUNNING_SECONDS
-    records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    records.finish(Call("acme", "key", CALL, "one"), ANSWER)
     assert RUNNING_SECONDS < seconds_left(connection) <= REMEMBERED_SECONDS
 
 
@@ -92,18 +92,19 @@ def test_a_vendors_newest_calls_alone_are_remembered(connection: Connection) -> 
     records = IdempotencyRecords(connection, most=3)
     for vendor, keys in (("acme", "abcde"), ("bolt", "a")):
         for key in keys:
-            records.begin(vendor, key, fingerprint=CALL, owner="o")
+            call = Call(vendor, key, CALL)
+            records.begin(call)
             for _ in range(2):
-                records.finish(vendor, key, fingerprint=CALL, owner="o", response=b"x")
+                records.finish(call, b"x")
 
     def status(vendor: str, key: str) -> str:
-        return records.begin(vendor, key, fingerprint=CALL, owner="p").status
+        return records.begin(Call(vendor, key, CALL)).status
 
     assert [status("acme", key) for key in "abcde"] == ["new", "new", "done", "done", "done"]
     assert status("bolt", "a") == "done"
 
 
 def test_a_call_may_run_as_long_as_it_may_wait(connection: Connection) -> None:
-    IdempotencyRecords(connection, running_seconds=700).begin("acme", "k", fingerprint=CALL, owner="o")
+    IdempotencyRecords(connection, running_seconds=700).begin(Call("acme", "k", CALL))
     (key,) = connection.client.scan_iter(match=f"{connection.prefix}:*")
     assert 690 < connection.client.ttl(key) <= 700

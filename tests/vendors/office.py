@@ -209,7 +209,6 @@ class Office:
             self.settings.vendor_api,
             service=lambda: self.service,
             metrics=self.metrics,
-            clock=self.clock,
             stopping=lambda: self.stopping,
             body_seconds=self.body_seconds,
         )

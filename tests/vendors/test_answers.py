@@ -14,7 +14,7 @@ from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 from service.domain.errors import Unavailable
 from service.domain.label_signatures import verify
 from service.store.connection import Connection
-from service.store.idempotency import IdempotencyRecords
+from service.store.idempotency import Call, IdempotencyRecords
 
 
 def test_an_answer_is_in_kafka_signed_when_it_is_confirmed(office: Office, acme: Caller) -> None:
@@ -69,11 +69,11 @@ class Forgetting(IdempotencyRecords):
 
     times = 1
 
-    def finish(self, vendor: str, key: str, *, fingerprint: bytes, owner: str, response: bytes) -> None:
+    def finish(self, call: Call, response: bytes) -> None:
         if response == b"" and self.times:
             self.times -= 1
             raise Unavailable("redis", ConnectionError())
-        super().finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
+        super().finish(call, response)
 
 
 @pytest.mark.parametrize("fields", [{"true_class": "cat"}, {}])
@@ -83,7 +83,7 @@ def test_an_answer_that_was_read_before_it_was_confirmed_is_confirmed_when_it_is
 ) -> None:
     (claim,) = acme.claim()
     assert office.service is not None
-    office.service.answers.calls = Forgetting(office.connection)
+    office.service.calls = Forgetting(office.connection)
     path = f"/models/m/requests/{claim['request_id']}/{'answer' if fields else 'skip'}"
     body = {"claim_id": claim["claim_id"], **fields}
     headers = {} if key is None else {"Idempotency_Key": key}

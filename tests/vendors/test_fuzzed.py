@@ -22,7 +22,7 @@ from snapshots import snapshot
 
 from service.demo.servers import EmbeddedRedis
 from service.serving.web.api import API_PATH, SnapshotView
-from service.serving.web.app import page_app
+from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
 from service.store.connection import Connection
 

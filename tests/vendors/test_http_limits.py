@@ -24,8 +24,8 @@ from harness import wait_for
 from office import TOKENS, V1, Caller, Office, Open
 
 from service.domain.errors import ConfigurationError
-from service.serving.vendor_api.rate_limits import Buckets
-from service.serving.web import timely
+from service.serving.vendor_api.auth import Buckets
+from service.serving.web import server as web_server
 from service.serving.web.server import WebServer
 
 HEAD = f"POST {V1}/claims HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['acme']}\r\n"
@@ -95,7 +95,7 @@ def test_a_body_that_trickles_in_is_given_up(open_office: Open) -> None:
 
 
 def test_a_head_that_trickles_in_is_given_up(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timely, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(web_server, "HEAD_SECONDS", 0.5)
     with socket.create_connection(("127.0.0.1", office.server.port), timeout=10) as wire:
         began, gone = time.monotonic(), False
         for character in HEAD * 20:
@@ -110,14 +110,14 @@ def test_a_head_that_trickles_in_is_given_up(office: Office, monkeypatch: pytest
 
 
 def test_a_client_that_says_nothing_is_left(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timely, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(web_server, "HEAD_SECONDS", 0.3)
     assert exchange(office, b"", seconds=5) == b""
-    monkeypatch.setattr(timely, "HEAD_SECONDS", 10.0)
+    monkeypatch.setattr(web_server, "HEAD_SECONDS", 10.0)
     assert office.caller("acme").get("/models").status == 200
 
 
 def test_a_long_poll_is_not_taken_for_a_slow_head(open_office: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timely, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(web_server, "HEAD_SECONDS", 1.0)
     office = open_office()
     assert office.caller("acme").claim(wait_seconds=2.5) == []
 

@@ -10,6 +10,7 @@ from harness import wait_for
 from office import LABEL_KEYS, TOKENS, V1, Caller, Office, Open
 
 from service.store.claims import ClaimStore
+from service.store.idempotency import Call
 
 
 def test_a_claim_made_again_with_the_same_key_is_answered_alike(office: Office, acme: Caller) -> None:
@@ -105,7 +106,7 @@ def test_a_call_that_is_under_way_is_not_done_a_second_time(open_office: Open) -
 def test_a_call_counts_as_running_for_as_long_as_it_may_wait(open_office: Open) -> None:
     office = open_office(api={"wait_seconds": 300})
     assert office.service is not None
-    office.service.answers.calls.begin("acme", "k", fingerprint=b"call", owner="o")
+    office.service.calls.begin(Call("acme", "k", b"call"))
     (key,) = office.connection.client.scan_iter(match=f"{office.connection.prefix}:*:idempotency:*")
     assert office.connection.client.ttl(key) > 300
 

@@ -6,10 +6,14 @@ raises `RecordingError` where matplotlib is missing.
 """
 
 from service.replay.plots.drawing import save
-from service.replay.plots.groups import accuracy_against_calibration, difference_density, reliability_diagram
+from service.replay.plots.groups import (
+    accuracy_against_calibration,
+    difference_density,
+    ranks_and_extremes,
+    reliability_diagram,
+)
 from service.replay.plots.lines import curves, precision_recall
 from service.replay.plots.matrix import confusion
-from service.replay.plots.ranking import ranks_and_extremes
 
 __all__ = [
     "accuracy_against_calibration",

@@ -5,10 +5,13 @@ Nothing is taken from pyplot, so that no state outlives a figure. matplotlib is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import optimize
 
 from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
@@ -36,6 +39,12 @@ LEGEND: dict[str, Any] = {"frameon": False, "prop": {"family": "DejaVu Sans", "s
 
 _NAME_LENGTH = 28
 
+_LEADER = {"arrowstyle": "-", "linewidth": 1, "shrinkA": 3, "shrinkB": 0}
+"""The line from what is named to its name beside the axes."""
+
+_NAME_GAP = 0.055
+"""Between names beside the axes, as a share of their height."""
+
 _HARDLY_UNCERTAIN = 0.001
 
 
@@ -61,7 +70,7 @@ def blank(width: float, height: float, title: str) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a PNG; the same figure gives the same bytes."""
+    """Write a PNG; the same plot gives the same bytes."""
     # By default the file would name the version of matplotlib.
     figure.savefig(path, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
 
@@ -75,6 +84,37 @@ def dressed(axes: Axes, x_label: str, y_label: str) -> None:
     for side, spine in axes.spines.items():
         spine.set_visible(side in {"left", "bottom"})
         spine.set(color=GREY, linewidth=0.6)
+
+
+def name_beside(
+    axes: Axes,
+    points: Floats,
+    names: Sequence[str],
+    looks: Sequence[Mapping[str, Any]],
+    side: Literal["left", "right"] = "right",
+) -> None:
+    """Write names beside the axes, each at the end of a line from its point.
+
+    Points are in fractions of the axes [N, 2], ascending; every line has a look of its own.
+    """
+    place, start, align = (1.06, 0, "left") if side == "right" else (-0.06, 1, "right")
+    steps = _NAME_GAP * np.arange(len(points))
+    # At least a gap apart, and as near as can be to their points.
+    heights = optimize.isotonic_regression(points[:, 1] - steps).x
+    heights = np.clip(heights, 0.0, max(1 - _NAME_GAP * (len(points) - 1), 0.0)) + steps
+    for point, name, height, look in zip(points, names, heights, looks, strict=True):
+        axes.annotate(
+            name,
+            tuple(point),
+            xycoords="axes fraction",
+            xytext=(place, height),
+            textcoords="axes fraction",
+            ha=align,
+            va="center",
+            arrowprops={**_LEADER, "relpos": (start, 0.5), **look},
+            annotation_clip=False,
+            **PLAIN,
+        )
 
 
 def scaled(factor: float, offset: float = 0.0) -> Callable[[float, object], str]:

@@ -1,4 +1,4 @@
-"""Plots of beliefs about groups: accuracy, calibration, and how two groups differ."""
+"""Plots of estimates of groups: accuracy, calibration, ranks, and how two groups differ."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from service.domain.arrays import Floats
+from service.domain.arrays import Floats, Indices
 from service.replay.plots.drawing import (
     BLACK,
     BLUE,
@@ -22,21 +22,30 @@ from service.replay.plots.drawing import (
     Intervals,
     blank,
     dressed,
+    name_beside,
     percent,
     scaled,
     short,
 )
-from service.replay.plots.naming import name_points
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MOST_NAMED = 8
+
+MOST_SHOWN = 40
+"""Groups that a plot has rows for."""
+
+_WRITTEN_FROM = 0.005
+"""Probabilities from which on they are written beside their bars."""
 
 _MANY = 200
 """Of more groups than so many, those in the middle are drawn fainter."""
 
 _SIDE_NAME_LENGTH = 22
+
+_LEADER = {"color": BLACK, "linewidth": 0.5, "linestyle": (0, (2, 2))}
 
 
 def accuracy_against_calibration(
@@ -49,6 +58,11 @@ def accuracy_against_calibration(
     figure = blank(6.6, 4.6, title)
     axes = figure.add_subplot()
     dressed(axes, "Accuracy (%)", "Expected calibration error (%)")
+    # The names of the least accurate groups are on the left, where these are.
+    axes.yaxis.tick_right()
+    axes.yaxis.set_label_position("right")
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in {"right", "bottom"})
     axes.xaxis.set_major_formatter(scaled(100))
     axes.yaxis.set_major_formatter(scaled(100))
     order = np.argsort(accuracy[1], kind="stable")
@@ -74,12 +88,12 @@ def accuracy_against_calibration(
         above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
         axes.legend(handles[::-1], labels[::-1], borderaxespad=0.2, handletextpad=0.1, **LEGEND, **above)
     axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
-    (left, x, right), (low, y, high) = accuracy, ece
-    flat = np.stack([np.column_stack([left, y]), np.column_stack([right, y])], axis=1)
-    upright = np.stack([np.column_stack([x, low]), np.column_stack([x, high])], axis=1)
     named = order if len(order) <= _MOST_NAMED else order[: min(_MOST_NAMED, count)]
-    points, bars = np.column_stack([x, y])[order], np.concatenate([flat, upright])
-    name_points(axes, [names[group] for group in named], points, bars)
+    places = np.column_stack([accuracy[1], ece[1]])[named]
+    fractions = (axes.transData - axes.transAxes).transform(places)
+    upward = np.argsort(fractions[:, 1], kind="stable")
+    names_upward = [short(names[group], _SIDE_NAME_LENGTH) for group in named[upward]]
+    name_beside(axes, fractions[upward], names_upward, [_LEADER] * len(named), "left")
     return figure
 
 
@@ -138,14 +152,8 @@ def difference_density(
 ) -> Figure:
     """Density of how much more accurate one group is than another (Ji et al. 2021, supplement, figure 5).
 
-    Args:
-        points: differences of accuracy, ascending, within -1 and 1 [T].
-        density: at the points [T]; may be infinite.
-        region: difference that does not matter.
-        probabilities: that the first group is worse, alike within the region, and better [3].
-        names: of the two groups.
-        truth: the difference in all labels, where it is known.
-        title: a sentence.
+    The density is at differences of accuracy, ascending within -1 and 1 [T], and may be infinite.
+    Probabilities are that the first group is worse, alike within the region, and better [3].
     """
     figure = blank(6.6, 3.6, title)
     axes = figure.add_subplot()
@@ -195,3 +203,61 @@ def difference_density(
             **PLAIN,
         )
     return figure
+
+
+def ranks_and_extremes(
+    names: Sequence[str], ranks: Intervals, probability: Floats, title: str = ""
+) -> Figure:
+    """Rank of every group, by mean rank, and its probability (Ji et al. 2021, supplement, figure 6).
+
+    Ranks are counted from 0, the least accurate, and shown from 1; the probability is of being the least
+    accurate [G]. Of very many groups those at both ends are shown, and the others counted.
+    """
+    groups = np.argsort(ranks[1], kind="stable")
+    heights, half = np.arange(len(groups), dtype=np.float64), MOST_SHOWN // 2
+    left_out = max(len(groups) - MOST_SHOWN, 0)
+    if left_out:
+        groups = np.concatenate([groups[:half], groups[-half:]])
+        # A row is left free for the note.
+        heights = np.delete(np.arange(MOST_SHOWN + 1.0), half)
+    figure = blank(7.6, 1.3 + 0.155 * (len(groups) + bool(left_out)), title)
+    left, right = figure.subplots(1, 2, width_ratios=[4, 3])
+    _draw_ranks(left, ranks, groups, heights)
+    _draw_probabilities(right, probability[groups], heights)
+    for axes in (left, right):
+        axes.set_ylim(heights.max(initial=0.0) + 0.6, -0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="y", color=PALE, linewidth=0.6)
+        axes.set_axisbelow(True)
+    left.set_yticks(heights, [short(names[group]) for group in groups], **PLAIN)
+    right.set_yticks(heights, [""] * len(heights))
+    if left_out:
+        note = f"… {left_out:,} groups between are left out …"
+        left.text(0.5, half, note, transform=left.get_yaxis_transform(), ha="center", va="center", **PLAIN)
+    return figure
+
+
+def _draw_ranks(axes: Axes, ranks: Intervals, groups: Indices, heights: Floats) -> None:
+    low, mean, high = (end[groups] + 1 for end in ranks)
+    count = len(ranks[1])
+    dressed(axes, "Rank (1 is the least accurate)", "")
+    axes.hlines(heights, low, high, color=BLUE, linewidth=1.2, alpha=0.6)
+    axes.scatter(mean, heights, s=14, color=BLUE, linewidths=0, zorder=3)
+    axes.xaxis.set_major_formatter(scaled(1))
+    margin = 0.5 + 0.015 * count
+    axes.set_xlim(1 - margin, count + margin)
+    steps = [tick for tick in axes.get_xticks() if tick == int(tick) and 1 < tick <= count]
+    axes.set_xticks([1, *steps])
+
+
+def _draw_probabilities(axes: Axes, shown: Floats, heights: Floats) -> None:
+    dressed(axes, "Probability of being\nthe least accurate (%)", "")
+    axes.barh(heights, shown, 0.7, color=VERMILLION, linewidth=0)
+    for height, value in zip(heights, shown, strict=True):
+        if value >= _WRITTEN_FROM:
+            words = percent(float(value))
+            axes.annotate(words, (value, height), (3, 0), textcoords="offset points", va="center", **PLAIN)
+    axes.xaxis.set_major_formatter(scaled(100))
+    # Room for what is written beside the longest bar.
+    axes.set_xlim(0, 1.2 * max(float(shown.max(initial=0.0)), _WRITTEN_FROM))
+    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= 1])

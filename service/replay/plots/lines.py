@@ -7,7 +7,6 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize
 
 from service.domain.arrays import Floats
 from service.replay.plots.drawing import (
@@ -24,6 +23,7 @@ from service.replay.plots.drawing import (
     Intervals,
     blank,
     dressed,
+    name_beside,
     scaled,
     short,
 )
@@ -37,12 +37,6 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 
 _LINE_NAME_LENGTH = 34
 
-_LEADER = {"arrowstyle": "-", "linewidth": 1, "relpos": (0, 0.5), "shrinkA": 3, "shrinkB": 0}
-"""The line from the end of a method's line to its name."""
-
-_LABEL_GAP = 0.055
-"""Between labels of lines, as a share of the height."""
-
 
 def curves(
     labels: Floats,
@@ -55,13 +49,8 @@ def curves(
 ) -> Figure:
     """A measure by the number of labels, a line for every method (Ji et al. 2021, figure 3).
 
-    Args:
-        labels: numbers of labels, ascending [T].
-        series: values of every method [T], by its name.
-        measure: what the values are, such as "MRR".
-        unit: of the values; where it is "%", they are shares.
-        reference: a value to reach, such as an MRR of 0.99.
-        title: a sentence.
+    Values of every method are at ascending numbers of labels [T]; where the unit is "%", they are shares. The
+    reference is a value to reach, such as an MRR of 0.99.
     """
     figure = blank(6.6, 3.8, title)
     axes = figure.add_subplot()
@@ -84,20 +73,12 @@ def curves(
     ends = {name: (float(values[-1]) - bottom) / (top - bottom) for name, values in series.items()}
     # Of lines that end together the one that was higher before is named higher.
     order = sorted(series, key=lambda name: (round(ends[name], 2), float(series[name].mean())))
-    places = _spread(np.array([ends[name] for name in order]))
-    for name, place in zip(order, places, strict=True):
-        colour, style = looks[name]
-        axes.annotate(
-            short(name, _LINE_NAME_LENGTH),
-            (1, ends[name]),
-            xycoords="axes fraction",
-            xytext=(1.06, place),
-            textcoords="axes fraction",
-            va="center",
-            arrowprops=_LEADER | {"color": colour, "linestyle": style},
-            annotation_clip=False,
-            **PLAIN,
-        )
+    name_beside(
+        axes,
+        np.array([(1, ends[name]) for name in order]),
+        [short(name, _LINE_NAME_LENGTH) for name in order],
+        [dict(zip(("color", "linestyle"), looks[name], strict=True)) for name in order],
+    )
     if reference is not None:
         words, across = scale(reference, None), axes.get_yaxis_transform()
         axes.annotate(words, (0, reference), (2, 2), across, "offset points", **PLAIN)
@@ -125,10 +106,3 @@ def precision_recall(
     axes.set(xlim=(0, 1), ylim=(0, 1.02))
     axes.legend(loc="lower left", **LEGEND)
     return figure
-
-
-def _spread(wished: Floats) -> Floats:
-    """Places at least a gap apart and as near as can be to those wished for, ascending, within 0 and 1."""
-    steps = _LABEL_GAP * np.arange(len(wished))
-    places: Floats = optimize.isotonic_regression(wished - steps).x
-    return np.clip(places, 0.0, max(1 - steps[-1], 0.0)) + steps

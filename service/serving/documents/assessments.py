@@ -11,8 +11,8 @@ from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents import questions, words
-from service.serving.documents.base import Document, Interval, Seconds
+from service.serving.documents import words
+from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
 
 _MOST_RANKED = 20
 _MOST_NEXT = 10
@@ -120,9 +120,9 @@ def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:
         name=name,
         task=settings.task,
         metric=settings.metric,
-        policy=questions.chooser(settings),
-        question=questions.question(settings),
-        found=words.found(state, grouping, snapshot.performances.get(name), ensemble, challenge),
+        policy=words.chooser(settings),
+        question=words.question(settings),
+        found=words.found(snapshot, name),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
         ),
@@ -144,7 +144,7 @@ def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
             member=name,
             precision=Interval.at_index(ensemble.beliefs, m),
             share=ensemble.shares[m].item(),
-            missed=None if missed is None or np.isnan(missed[m]) else float(missed[m]),
+            missed=None if missed is None else finite_or_none(missed[m]),
         )
         for m, name in enumerate(ensemble.members)
     ]

@@ -10,8 +10,6 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.statistics.estimate import Estimate
-
 Seconds = float
 Verdict = Literal["meets", "fails", "open", "none"]
 
@@ -33,6 +31,12 @@ class Document(BaseModel):
         same = {name: getattr(source, name)[which].item() for name in cls.model_fields if name not in others}
         return cls(**same, **others)
 
+    @classmethod
+    def if_any(cls, source: object, which: int | tuple[()] = ()) -> Self | None:
+        """The same; None if its numbers do not exist."""
+        found = cls.at_index(source, which)
+        return found if all(math.isfinite(number) for _, number in found) else None
+
 
 class Interval(Document):
     """A posterior, in short."""
@@ -41,10 +45,10 @@ class Interval(Document):
     mean: float = Field(description="posterior mean")
     upper: float = Field(description="upper end of the credible interval")
 
-    @classmethod
-    def if_any(cls, estimate: Estimate, which: int | tuple[()] = ()) -> Self | None:
-        """One of several posteriors, or the only one; None if it does not exist."""
-        return cls.at_index(estimate, which) if math.isfinite(estimate.mean[which]) else None
+
+def finite_or_none(value: float) -> float | None:
+    """The number; None for NaN and infinities, which JSON does not have."""
+    return float(value) if math.isfinite(value) else None
 
 
 class Problem(Document):

@@ -1,4 +1,4 @@
-"""Snapshots as the documents of drift."""
+"""Drift, how far recent traffic is from its reference: the documents of the HTTP API, and the metrics."""
 
 from __future__ import annotations
 
@@ -9,18 +9,126 @@ from itertools import pairwise
 import numpy as np
 from pydantic import Field
 
-from service.domain.arrays import Floats, Ints
 from service.domain.errors import NotKnown
 from service.monitoring.drift import GroupingDrift, ModelDrift
 from service.monitoring.drift_mixes import CLASSES, SCORES
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.base import Document, Seconds
-from service.serving.documents.drift_measures import GroupDrift, MixState, ScoreBinTraffic
-from service.serving.measures import read_measures
+from service.serving.documents.base import Document, Seconds, finite_or_none
+from service.serving.documents.groups import find_group
+from service.serving.metrics import (
+    GROUP_LABELS,
+    Measures,
+    Metric,
+    MetricTable,
+    highest,
+    metrics_of,
+    read_measures,
+)
+from service.statistics.drift import MixDrift
+
+measure = Measures[GroupingDrift]()
 
 _MOST_NAMED = 5
 """Drifted groups that are listed by name; of more, only the number is shown."""
+
+
+class MixState(Document):
+    """A distribution by which recent traffic and the reference are compared."""
+
+    mix: str = Field(description="`score`, `predicted_class`, `attribute:<name>` or `votes`")
+    distance: float | None = Field(
+        description="Jensen-Shannon distance, noise included: 0 is identical, 1 is disjoint; null without traffic in the "
+        "reference, or without recent traffic"
+    )
+    surely: float = Field(description="the distance minus what noise could explain")
+
+
+class ScoreBinTraffic(Document):
+    """Traffic of one score bin."""
+
+    lower_edge: float
+    upper_edge: float
+    reference: float = Field(description="share of the group's predictions in the reference")
+    recent: float = Field(description="share of its recent predictions")
+
+
+class GroupDrift(Document):
+    """Distance of one group's recent traffic from its reference."""
+
+    model: str
+    taken_at: Seconds
+    grouping: str
+    group: str
+    reference_since: Seconds | None = Field(
+        description="when the reference begins; null: with the first prediction"
+    )
+    reference_until: Seconds
+    recent_since: Seconds
+    reference_predictions: int = measure(
+        lambda drift: drift.reference.sum(axis=1), description="of the group"
+    )
+    recent_predictions: int = measure(lambda drift: drift.recent.sum(axis=1), description="of the group")
+    drifted: bool = measure(
+        lambda drift: drift.drifted,
+        Metric(
+            "credence_group_drifted",
+            "",
+            "1 if the drift score exceeds drift.max_distance, else 0. For `other`, 1 if any of its groups has drifted.",
+            other=highest,
+        ),
+        description="whether `suspicion` is above `max_distance`",
+    )
+    suspicion: float = measure(
+        lambda drift: drift.suspicion,
+        Metric(
+            "credence_group_drift_score",
+            "",
+            "Distance of the group's recent traffic from the reference beyond what noise can explain, for the mix where it is largest. For `other`, the highest.",
+            other=highest,
+        ),
+        description="drift score: the largest distance of all mixes, minus what noise could explain",
+    )
+    max_distance: float = Field(description="drift.max_distance of the configuration")
+    mixes: list[MixState]
+    score_difference: float | None = measure(
+        lambda drift: drift.score_difference,
+        Metric(
+            "credence_group_ks_statistic",
+            "",
+            "Largest difference of the cumulative shares of score bins between recent traffic and the reference: the Kolmogorov-Smirnov statistic, or slightly less than that of the scores themselves.",
+        ),
+        description="largest difference of the cumulative shares of score bins (Kolmogorov-Smirnov)",
+    )
+    volume_ratio: float | None = measure(
+        lambda drift: drift.volume_ratio,
+        Metric(
+            "credence_group_volume_ratio",
+            "ratio",
+            "Recent predictions per second, divided by those in the reference; absent if the reference's time is unknown.",
+        ),
+        description="recent predictions per second, divided by those in the reference; null if its duration is unknown",
+    )
+    expected_accuracy: float | None = measure(
+        lambda drift: drift.expected_accuracy,
+        Metric(
+            "credence_group_expected_accuracy_ratio",
+            "ratio",
+            "Accuracy expected from the group's recent scores, without labels of the group: by the accuracy of score bins in the model's labels.",
+        ),
+        description="accuracy expected from recent scores, by the model's labels of each score bin",
+    )
+    below_expected: float | None = measure(
+        lambda drift: drift.below_expected,
+        Metric(
+            "credence_group_below_expected_probability",
+            "",
+            "Posterior probability that the group is less accurate than expected from its recent scores: high if scores mean something else here, such as after concept drift.",
+        ),
+        description="posterior probability that the group is less accurate than that",
+    )
+    bins: list[ScoreBinTraffic]
+    sentence: str = Field(description="the same in words")
 
 
 class DriftSummary(Document):
@@ -48,17 +156,17 @@ def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
             drifted_groups=0,
             sentence=_no_reference(snapshot),
         )
-    suspects = _suspects(snapshot, drift)
+    drifted = _drifted_groups(snapshot, drift)
     return DriftSummary.of(
         drift,
         max_distance=max_distance,
-        drifted_groups=len(suspects),
-        sentence=_accusing(suspects, _aimed(snapshot)),
+        drifted_groups=len(drifted),
+        sentence=_summary_sentence(snapshot, drifted),
     )
 
 
-def _suspects(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
-    """Groups that have drifted, as people name them, the most suspected first."""
+def _drifted_groups(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
+    """Groups that have drifted, as people name them, the highest drift score first."""
     found = [
         (-float(groups.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
         for name, groups in drift.groupings.items()
@@ -67,18 +175,14 @@ def _suspects(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
     return [place for _, place in sorted(found)]
 
 
-def _aimed(snapshot: ModelSnapshot) -> list[str]:
-    """Groupings by which assessments ask where traffic has drifted."""
-    assessments = snapshot.assessments.values()
-    return sorted({a.settings.asked_grouping for a in assessments if a.aim and a.aim.label_share > 0})
-
-
-def _accusing(suspects: Sequence[str], aimed: Sequence[str]) -> str:
-    if not suspects:
+def _summary_sentence(snapshot: ModelSnapshot, drifted: Sequence[str]) -> str:
+    if not drifted:
         return "No drift: recent traffic is like the reference."
-    named, others = ", ".join(suspects[:_MOST_NAMED]), len(suspects) - _MOST_NAMED
+    named, others = ", ".join(drifted[:_MOST_NAMED]), len(drifted) - _MOST_NAMED
     if others > 0:
         named += f" and {others:,} more"
+    assessments = snapshot.assessments.values()
+    aimed = sorted({a.settings.asked_grouping for a in assessments if a.aim and a.aim.label_share > 0})
     asked = f"; a share of the label requests by {' and by '.join(aimed)} goes there." if aimed else "."
     return f"Drifted from the reference: {named}{asked}"
 
@@ -104,18 +208,19 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
     Raises:
         NotKnown: there is no such group, it has had no traffic, or there is no reference yet.
     """
-    grouping, drift = snapshot.groupings.get(grouping_name), snapshot.drift
-    if grouping is None or group_name not in grouping.groups:
-        raise NotKnown("the model has no such group, or it has had no traffic")
+    _, group = find_group(snapshot, grouping_name, group_name)
+    drift = snapshot.drift
     if drift is None:
         raise NotKnown(_no_reference(snapshot))
     if grouping_name not in drift.groupings:
         raise NotKnown(
             "the reference has no traffic by this grouping, which was added later; set a new reference"
         )
-    group, groups = grouping.groups.index(group_name), drift.groupings[grouping_name]
+    groups = drift.groupings[grouping_name]
     edges = (0.0, *snapshot.settings.score_edges, 1.0)
-    reference, recent = (_shares(counts[group]) for counts in (groups.reference, groups.recent))
+    reference, recent = (
+        (counts[group] / max(1, counts[group].sum())).tolist() for counts in (groups.reference, groups.recent)
+    )
     return GroupDrift.of(
         drift,
         **read_measures(GroupDrift, groups, group),
@@ -123,17 +228,15 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         taken_at=snapshot.taken_at,
         grouping=grouping_name,
         group=group_name,
-        reference_since=_finite(drift.reference_since),
+        reference_since=finite_or_none(drift.reference_since),
         max_distance=snapshot.settings.drift.max_distance,
         mixes=[
-            MixState(mix=name, distance=_finite(mix.distance[group]), surely=float(mix.surely[group]))
+            MixState(mix=name, distance=finite_or_none(mix.distance[group]), surely=float(mix.surely[group]))
             for name, mix in groups.mixes.items()
         ],
         bins=[
-            ScoreBinTraffic(lower_edge=low, upper_edge=high, reference=then, recent=lately)
-            for (low, high), then, lately in zip(
-                pairwise(edges), reference.tolist(), recent.tolist(), strict=True
-            )
+            ScoreBinTraffic(lower_edge=low, upper_edge=high, reference=before, recent=now)
+            for (low, high), before, now in zip(pairwise(edges), reference, recent, strict=True)
         ],
         sentence=_sentence(groups, group, words.place(grouping_name, group_name)),
     )
@@ -159,9 +262,9 @@ def _mix(name: str) -> str:
     return plain.get(name) or f"{name.removeprefix('attribute:')} values"
 
 
-def _shares(counts: Ints) -> Floats:
-    return counts / max(1, int(counts.sum()))
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+# fmt: off
+DRIFT = MetricTable[GroupingDrift](GROUP_LABELS, metrics_of(GroupDrift))
+DRIFT_BY_MIX = MetricTable[MixDrift]((*GROUP_LABELS, "mix"), (
+    Metric("credence_group_drift_distance", "", "Jensen-Shannon distance of the group's recent traffic from the reference, noise included: of its score bins (score), its predicted classes (predicted_class), an attribute's values (attribute:<name>), or an ensemble's votes; 0 is the same, 1 is nothing in common. Absent while there is no reference, and for groups without traffic in the reference or recently. For `other`, the highest.", lambda mix: mix.distance, other=highest),
+))
+# fmt: on

@@ -15,8 +15,15 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Seconds
-from service.serving.measures import Measures, gauge, metrics_of, read_measures
-from service.serving.metrics import GROUP_LABELS, Metric, MetricTable, highest
+from service.serving.metrics import (
+    GROUP_LABELS,
+    Measures,
+    Metric,
+    MetricTable,
+    highest,
+    metrics_of,
+    read_measures,
+)
 from service.store.checkpoints import DatedChange
 
 EvidenceOfKind = tuple[GroupingEvidence, EvidenceKind]
@@ -24,10 +31,8 @@ EvidenceOfKind = tuple[GroupingEvidence, EvidenceKind]
 measure = Measures[GroupingEvidence]()
 
 _LN_10 = math.log(10)
-
-
 _MOST_CHANGES = 50
-_SAID: dict[EvidenceKind, str] = {
+_CLAIMS: dict[EvidenceKind, str] = {
     "below_threshold": "its accuracy is below {threshold:g} %",
     "declined": "it is less accurate than in its reference",
     "miscalibrated": "its scores are miscalibrated",
@@ -67,7 +72,7 @@ class GroupEvidenceState(Document):
 
     labels: int = measure(
         lambda evidence: evidence.known.labels,
-        gauge(
+        Metric(
             "credence_group_evidence_labels",
             "labels",
             "Labels behind the evidence about the group: those that the grouping's own assessments requested.",
@@ -75,7 +80,7 @@ class GroupEvidenceState(Document):
     )
     reference_labels: int = measure(
         lambda evidence: evidence.known.reference_labels,
-        gauge(
+        Metric(
             "credence_group_evidence_reference_labels",
             "labels",
             "Labels of the reference that the group is compared with.",
@@ -84,7 +89,7 @@ class GroupEvidenceState(Document):
     )
     lower: float | None = measure(
         lambda evidence: evidence.known.lower,
-        gauge(
+        Metric(
             "credence_group_accuracy_confidence_sequence_lower_ratio",
             "ratio",
             "Lower bound of a confidence sequence of accuracy: it holds at all times at once, except with a probability of credence_evidence_alpha_ratio.",
@@ -93,7 +98,7 @@ class GroupEvidenceState(Document):
     )
     upper: float | None = measure(
         lambda evidence: evidence.known.upper,
-        gauge(
+        Metric(
             "credence_group_accuracy_confidence_sequence_upper_ratio",
             "ratio",
             "Upper bound of the same confidence sequence.",
@@ -115,7 +120,7 @@ def group_evidence(
     claims = [
         Claim(
             kind=kind,
-            log10_e=float(evidence.log_e[kind][group]) / math.log(10),
+            log10_e=float(evidence.log_e[kind][group]) / _LN_10,
             confirmed=bool(evidence.confirmed[kind][group]),
         )
         for kind in KINDS
@@ -138,32 +143,28 @@ def is_confirmed(grouping: GroupingSnapshot, kind: EvidenceKind, group: int) -> 
 def changes(snapshot: ModelSnapshot) -> list[GroupChange]:
     """Groups that became less accurate, the latest first."""
     found = [
-        _change(name, evidence.groups[group], change)
-        for name, evidence in _known(snapshot)
-        for group, change in evidence.changes.items()
+        _change(name, grouping.evidence.groups[group], change)
+        for name, grouping in snapshot.groupings.items()
+        if grouping.evidence is not None
+        for group, change in grouping.evidence.changes.items()
     ]
     return sorted(found, key=lambda change: -change.at)[:_MOST_CHANGES]
 
 
-def _known(snapshot: ModelSnapshot) -> list[tuple[str, GroupingEvidence]]:
-    told = ((name, grouping.evidence) for name, grouping in snapshot.groupings.items())
-    return [(name, evidence) for name, evidence in told if evidence is not None]
-
-
 def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
     threshold = 100 * (settings.alerts.min_accuracy or 0.0)
-    said = [
-        f"Evidence confirms that {_SAID[claim.kind].format(threshold=threshold)}: "
+    confirmed = [
+        f"Evidence confirms that {_CLAIMS[claim.kind].format(threshold=threshold)}: "
         f"10^{claim.log10_e:.1f} to one."
         for claim in claims
         if claim.confirmed
     ]
-    if said:
-        said.append(
+    if confirmed:
+        confirmed.append(
             "Of all that is confirmed about a model at one time, at most "
             f"{100 * settings.evidence.alpha:g}% is false on average, however often you look."
         )
-    return said
+    return confirmed
 
 
 def _change(grouping: str, group: str, change: DatedChange) -> GroupChange:

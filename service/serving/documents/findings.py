@@ -22,9 +22,13 @@ from service.statistics.estimate import Estimate
 
 MOST_FINDINGS = 50
 
-_CONFIRMED: dict[Kind, str] = {
-    "accuracy_low": " Evidence confirms it.",
-    "miscalibrated": " Evidence confirms that its scores are miscalibrated.",
+_CLAIMS: dict[Kind, str] = {
+    "accuracy_low": "Accuracy on {} is below",
+    "miscalibrated": "The calibration error on {} is above",
+}
+_EVIDENCE: dict[Kind, tuple[EvidenceKind, str]] = {
+    "accuracy_low": ("below_threshold", " Evidence confirms it."),
+    "miscalibrated": ("miscalibrated", " Evidence confirms that its scores are miscalibrated."),
 }
 
 
@@ -56,8 +60,6 @@ class _Threshold:
     crossed: Flags
     probability: Floats
     measured: Estimate
-    claim: str
-    evidence: EvidenceKind
 
 
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
@@ -95,8 +97,6 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
             grouping.low,
             grouping.accuracy_below,
             grouping.accuracy,
-            "Accuracy on {} is below",
-            "below_threshold",
         )
     if alerts.max_ece is not None and grouping.ece_above is not None:
         yield _Threshold(
@@ -105,8 +105,6 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
             grouping.miscalibrated,
             grouping.ece_above,
             grouping.ece,
-            "The calibration error on {} is above",
-            "miscalibrated",
         )
 
 
@@ -115,8 +113,9 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
     group_name, value = grouping.groups[group], Interval.at_index(threshold.measured, group)
     probability = float(threshold.probability[group])
     begun = snapshot.since[threshold.kind, name, group_name]
-    claim = threshold.claim.format(words.place(name, group_name))
-    confirmed = is_confirmed(grouping, threshold.evidence, group)
+    claim = _CLAIMS[threshold.kind].format(words.place(name, group_name))
+    evidence, confirmation = _EVIDENCE[threshold.kind]
+    confirmed = is_confirmed(grouping, evidence, group)
     return Finding(
         kind=threshold.kind,
         grouping=name,
@@ -131,5 +130,5 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
         confirmed=confirmed,
         sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
         f"{words.probability(probability)}: the estimate is {words.percent_interval(value)}."
-        f"{_CONFIRMED[threshold.kind] if confirmed else ''}",
+        f"{confirmation if confirmed else ''}",
     )

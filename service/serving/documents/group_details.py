@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from service.monitoring.history import moment
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.groups import find_group
@@ -90,23 +91,16 @@ def timeline(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Ti
     Raises:
         NotKnown: there is no such group, or it has had no traffic.
     """
-    grouping, group = find_group(snapshot, grouping_name, group_name)
+    grouping, _ = find_group(snapshot, grouping_name, group_name)
+    now = moment(snapshot.taken_at, {grouping_name: grouping}, {grouping_name: [group_name]})
     points = [
         TimelinePoint(
-            time=moment.time,
-            accuracy=Interval.at_index(there.accuracy, i),
-            ece=Interval.at_index(there.ece, i),
-            labels=int(there.labels[i]),
+            time=each.time,
+            accuracy=Interval.at_index(past.accuracy, i),
+            ece=Interval.at_index(past.ece, i),
+            labels=int(past.labels[i]),
         )
-        for moment in snapshot.past
-        if (there := moment.groupings.get(grouping_name)) and (i := there.index.get(group_name)) is not None
+        for each in (*snapshot.past, now)
+        if (past := each.groupings.get(grouping_name)) and (i := past.index.get(group_name)) is not None
     ]
-    points.append(
-        TimelinePoint(
-            time=snapshot.taken_at,
-            accuracy=Interval.at_index(grouping.accuracy, group),
-            ece=Interval.at_index(grouping.ece, group),
-            labels=int(grouping.beliefs.labels_counted[group]),
-        )
-    )
     return Timeline(model=snapshot.model, grouping=grouping_name, group=group_name, points=points)

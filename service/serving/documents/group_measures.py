@@ -1,7 +1,7 @@
 """The measures of a group: each is declared once, and Prometheus, JSON API and terminal show it as declared.
 
-A field made with `measure` is part of the JSON API. Its `gauge` is in Prometheus, its `column` in the table that
-`credence status` prints. Measures of evidence and drift are beside their documents.
+A field made with `measure` is part of the JSON API. Its `Metric` is in Prometheus, its `column` in the table
+that `credence status` prints. Measures of evidence and drift are beside their documents.
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.serving.documents.evidence import GroupEvidenceState
 from service.serving.documents.words import cell_of_interval, cell_of_verdict
-from service.serving.measures import Column, Measures, gauge, interval, metrics_of
-from service.serving.metrics import GROUP_LABELS, Metric, MetricTable, total
+from service.serving.metrics import (
+    GROUP_LABELS,
+    Column,
+    Measures,
+    Metric,
+    MetricTable,
+    interval,
+    metrics_of,
+    total,
+)
 
 measure = Measures[GroupingSnapshot]()
 
@@ -38,7 +46,7 @@ class GroupState(Document):
     group: str
     share: float = measure(
         lambda grouping: grouping.beliefs.shares,
-        gauge(
+        Metric(
             "credence_group_traffic_share_ratio",
             "ratio",
             "Share of the model's traffic; recent traffic counts more.",
@@ -49,18 +57,18 @@ class GroupState(Document):
     )
     missed_traffic: float = measure(
         lambda grouping: grouping.missed,
-        gauge(
+        Metric(
             "credence_group_missed_traffic_ratio",
             "ratio",
             "Largest share of the group's traffic that may be in `__other__` instead; absent if none is.",
-            shown=lambda missed: np.where(missed > 0, missed, np.nan),
+            lambda missed: np.where(missed > 0, missed, np.nan),
             off_dashboards="the page marks such groups, and the runbook asks for it",
         ),
         description="upper bound of the share of the group's traffic that is counted in `__other__`",
     )
     score_mean: float = measure(
         lambda grouping: grouping.beliefs.scores,
-        gauge(
+        Metric(
             "credence_group_score_mean_ratio",
             "ratio",
             "Mean score: the accuracy that the model itself claims.",
@@ -75,7 +83,7 @@ class GroupState(Document):
     )
     effective_labels: float = measure(
         lambda grouping: grouping.beliefs.labels,
-        gauge(
+        Metric(
             "credence_group_effective_labels",
             "labels",
             "Effective number of the group's labels, after weighting and forgetting.",
@@ -101,7 +109,7 @@ class GroupState(Document):
     )
     own_share: float = measure(
         lambda grouping: grouping.own_share,
-        gauge(
+        Metric(
             "credence_group_own_labels_share",
             "",
             "Share of the accuracy estimate that comes from the group's own labels; the rest comes from scores and other groups. Absent for `other`.",
@@ -110,7 +118,7 @@ class GroupState(Document):
     )
     accuracy_below: float | None = measure(
         lambda grouping: grouping.accuracy_below,
-        gauge(
+        Metric(
             "credence_group_accuracy_below_threshold_probability",
             "",
             "Posterior probability that accuracy is below alerts.min_accuracy; absent without one, and for score bins. For `other`, the highest among groups with enough labels.",
@@ -131,7 +139,7 @@ class GroupState(Document):
     )
     verdict_labels: float | None = measure(
         lambda grouping: grouping.verdict_labels,
-        gauge(
+        Metric(
             "credence_group_labels_to_decision",
             "",
             "Labels that the group still needs, in the posterior median, until it has alerts.min_labels and is decided: above or below alerts.min_accuracy with alerts.confidence. 0 once it is decided, absent without a threshold.",
@@ -140,7 +148,7 @@ class GroupState(Document):
     )
     verdict_seconds: Seconds | None = measure(
         lambda grouping: grouping.verdict_seconds,
-        gauge(
+        Metric(
             "credence_group_time_to_decision_seconds",
             "seconds",
             "Time until the group has these labels, if all budgets are spent and the group keeps its share of the labels; absent without a budget that renews.",
@@ -149,11 +157,11 @@ class GroupState(Document):
     )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,
-        gauge(
+        Metric(
             "credence_group_calibration_gap_ratio",
             "ratio",
             "Mean score minus the posterior mean of accuracy: positive if the model is overconfident, negative if it is underconfident.",
-            other=lambda others, _: others.score_mean - others.accuracy[1],
+            other=lambda others, _: others.score_mean - others.accuracy.mean.item(),
         ),
         description="mean score minus mean accuracy; positive: overconfident",
     )
@@ -173,7 +181,7 @@ class GroupState(Document):
     )
     ece_above: float | None = measure(
         lambda grouping: grouping.ece_above,
-        gauge(
+        Metric(
             "credence_group_ece_above_threshold_probability",
             "",
             "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one. For `other`, the highest among groups with enough labels.",

@@ -17,7 +17,7 @@ from service.serving.documents.base import Document, Seconds
 from service.serving.documents.evidence import group_evidence
 from service.serving.documents.findings import verdict
 from service.serving.documents.group_measures import GroupState, Relearning
-from service.serving.measures import read_measures
+from service.serving.metrics import read_measures
 
 SortKey = Literal[
     "evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty", "drift"

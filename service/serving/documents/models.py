@@ -62,6 +62,9 @@ class GroupingSummary(Document):
 
     name: str
     by: GroupingKind
+    has_threshold: bool = Field(
+        description="whether min_accuracy applies: not by score or votes, where groups are expected to differ"
+    )
     groups: int = Field(description="groups that have had traffic")
     findings: int = Field(description="violated thresholds of its groups")
     meets: int = Field(description="groups that meet min_accuracy")
@@ -184,6 +187,7 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
     return GroupingSummary(
         name=name,
         by=grouping.by.kind,
+        has_threshold=grouping.by.has_threshold,
         groups=len(grouping.groups),
         findings=finding_count(grouping),
         meets=int(grouping.meets.sum()),

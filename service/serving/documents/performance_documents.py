@@ -5,13 +5,11 @@ A score here is that of the *positive* class, whichever class was predicted.
 
 from __future__ import annotations
 
-import math
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
 from service.serving.documents.base import Document, Interval, Seconds, Verdict
-from service.statistics.estimate import Band
 from service.statistics.recalibration import Form
 
 Measure = Literal["precision", "recall", "f1", "false_positive_rate", "prevalence"]
@@ -54,11 +52,6 @@ class Range(Document):
     lower: float = Field(description="lower edge of the band")
     median: float = Field(description="the curve")
     upper: float = Field(description="upper edge of the band")
-
-    @classmethod
-    def if_any(cls, band: Band, which: int) -> Self | None:
-        """At one of the curve's points; None where it cannot exist."""
-        return cls.at_index(band, which) if math.isfinite(band.median[which]) else None
 
 
 class CurvePoint(Document):

@@ -14,7 +14,7 @@ from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.base import Interval, Verdict
+from service.serving.documents.base import Interval, Verdict, finite_or_none
 from service.serving.documents.performance_documents import (
     CostState,
     CurvePoint,
@@ -54,28 +54,22 @@ _BY_FORMULA = (
 def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
     """All assessments of performance in short, including those without an estimate yet."""
     return [
-        _summary(name, settings, snapshot.performances.get(name), snapshot.settings.alerts)
+        PerformanceSummary.of(
+            settings,
+            name=name,
+            taken_at=estimate.taken_at if estimate else None,
+            labels=estimate.labels if estimate else 0,
+            measures=_measures(estimate, snapshot.settings.alerts) if estimate else [],
+            sentence=words.performance_sentence(estimate) if estimate else words.NO_ESTIMATE,
+        )
         for name, settings in snapshot.settings.assessments_of(PerformanceSettings).items()
+        for estimate in [snapshot.performances.get(name)]
     ]
-
-
-def _summary(
-    name: str, settings: PerformanceSettings, there: PerformanceSnapshot | None, alerts: AlertSettings
-) -> PerformanceSummary:
-    return PerformanceSummary(
-        name=name,
-        positive_class=settings.positive_class,
-        threshold=settings.threshold,
-        taken_at=there.taken_at if there else None,
-        labels=there.labels if there else 0,
-        measures=_measures(there, alerts) if there else [],
-        sentence=words.performance_sentence(there) if there else words.NOTHING_LEARNED,
-    )
 
 
 def missed_targets(snapshot: ModelSnapshot) -> int:
     """Number of missed targets of all assessments."""
-    return sum(one.verdict == "fails" for told in performance_summaries(snapshot) for one in told.measures)
+    return sum(one.verdict == "fails" for each in performance_summaries(snapshot) for one in each.measures)
 
 
 def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceState:
@@ -84,10 +78,11 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
     Raises:
         NotKnown: there is no such assessment, or there is no estimate yet.
     """
-    there = _learned(snapshot, assessment)
-    settings = snapshot.settings.assessments_of(PerformanceSettings)[assessment]
+    there = _estimate(snapshot, assessment)
+    error_costs = snapshot.settings.assessments_of(PerformanceSettings)[assessment].error_costs
+    mixture = there.mixture
     operating = int(np.searchsorted(there.thresholds.thresholds, there.threshold, side="left"))
-    shown = _telling(there, operating)
+    shown = _shown_thresholds(there, operating)
     return PerformanceState.of(
         there,
         model=snapshot.model,
@@ -106,8 +101,17 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
         thresholds=[_threshold(there, at) for at in shown.tolist()],
         operating=int(np.searchsorted(shown, operating)),
         best=int(np.searchsorted(shown, there.thresholds.best)),
-        error_costs=_costs(settings),
-        seeing=_seeing(there),
+        error_costs=CostState.of(error_costs or ErrorCosts(), configured=error_costs is not None),
+        seeing=Seeing.of(
+            mixture,
+            way=there.model,
+            weights=dict(there.weights),
+            misfit=there.misfit,
+            negative_family=mixture.negative,
+            positive_family=mixture.positive,
+            effective_draws=mixture.draws.effective,
+            method=mixture.draws.method,
+        ),
     )
 
 
@@ -117,29 +121,29 @@ def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recali
     Raises:
         NotKnown: there is no such assessment or form, or there is no estimate yet.
     """
-    there = _learned(snapshot, assessment)
+    there = _estimate(snapshot, assessment)
     if form not in FORMS:
         raise NotKnown(f"a map has one of the forms {', '.join(FORMS)}")
-    known = there.maps[form]
+    found = there.maps[form]
     how = _BY_TABLE.format(positive=there.positive_class)
-    if known.form in _FORMULAS:
-        how += _BY_FORMULA.format(formula=_FORMULAS[known.form])
+    if found.form in _FORMULAS:
+        how += _BY_FORMULA.format(formula=_FORMULAS[found.form])
     return Recalibration.of(
         there,
         model=snapshot.model,
         assessment=assessment,
-        form=known.form,
+        form=found.form,
         interval=snapshot.settings.interval,
         how=how,
-        coefficients={name: Interval.at_index(one) for name, one in known.coefficients.items()},
+        coefficients={name: Interval.at_index(one) for name, one in found.coefficients.items()},
         table=[
-            MapPoint.at_index(known.probability, i, score=score, probability=known.probability.mean[i].item())
-            for i, score in enumerate(known.scores.tolist())
+            MapPoint.at_index(found.probability, i, score=score, probability=found.probability.mean[i].item())
+            for i, score in enumerate(found.scores.tolist())
         ],
     )
 
 
-def _learned(snapshot: ModelSnapshot, assessment: str) -> PerformanceSnapshot:
+def _estimate(snapshot: ModelSnapshot, assessment: str) -> PerformanceSnapshot:
     if assessment not in snapshot.settings.assessments_of(PerformanceSettings):
         raise NotKnown("the model has no performance assessment of this name")
     if assessment not in snapshot.performances:
@@ -168,7 +172,7 @@ def _verdict(missed: float | None, labels: float, alerts: AlertSettings) -> Verd
     return "fails" if missed >= alerts.confidence else "meets"
 
 
-def _telling(there: PerformanceSnapshot, operating: int) -> Indices:
+def _shown_thresholds(there: PerformanceSnapshot, operating: int) -> Indices:
     """Positions of the thresholds to show: from one to the next, the measures change evenly.
 
     The model's own threshold (at `operating`) and the best one are always among them.
@@ -177,7 +181,7 @@ def _telling(there: PerformanceSnapshot, operating: int) -> Indices:
     last = len(choice.thresholds) - 1
     if last < MOST_THRESHOLDS:
         return np.arange(last + 1)
-    changing = [told.mean for told in there.at_thresholds.values()] + [choice.probability]
+    changing = [measure.mean for measure in there.at_thresholds.values()] + [choice.probability]
     steps = np.abs(np.diff(np.nan_to_num(np.stack(changing)), axis=1)).max(axis=0)
     way = np.concatenate(([0.0], np.cumsum(steps)))
     always: Sequence[int] = (0, operating, choice.best, last)
@@ -186,33 +190,13 @@ def _telling(there: PerformanceSnapshot, operating: int) -> Indices:
 
 
 def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
-    choice, everywhere = there.thresholds, there.at_thresholds
-    lowest = float(choice.thresholds[at])
+    choice, at_thresholds = there.thresholds, there.at_thresholds
     return ThresholdState(
-        threshold=lowest if np.isfinite(lowest) else None,
-        precision=Interval.if_any(everywhere["precision"], at),
-        recall=Interval.if_any(everywhere["recall"], at),
-        f1=Interval.if_any(everywhere["f1"], at),
-        false_positive_rate=Interval.if_any(everywhere["false_positive_rate"], at),
+        threshold=finite_or_none(choice.thresholds[at]),
+        precision=Interval.if_any(at_thresholds["precision"], at),
+        recall=Interval.if_any(at_thresholds["recall"], at),
+        f1=Interval.if_any(at_thresholds["f1"], at),
+        false_positive_rate=Interval.if_any(at_thresholds["false_positive_rate"], at),
         met=float(choice.probability[at]) if there.targets else None,
         cost=Interval.at_index(choice.cost, at),
-    )
-
-
-def _costs(settings: PerformanceSettings) -> CostState:
-    counted = settings.error_costs or ErrorCosts()
-    return CostState(configured=settings.error_costs is not None, **counted.model_dump())
-
-
-def _seeing(there: PerformanceSnapshot) -> Seeing:
-    mixture = there.mixture
-    return Seeing.of(
-        mixture,
-        way=there.model,
-        weights=dict(there.weights),
-        misfit=there.misfit,
-        negative_family=mixture.negative,
-        positive_family=mixture.positive,
-        effective_draws=mixture.draws.effective,
-        method=mixture.draws.method,
     )

@@ -1,29 +1,40 @@
-"""Results in words, for people who have never heard of the method."""
+"""What assessments ask, and their results, in words for people who have never heard of the method."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from service.config.assessments import (
+    QUALITIES,
+    AssessmentSettings,
+    ChallengeSettings,
     ComparisonSettings,
+    EnsembleSettings,
     EstimationSettings,
     IdentificationSettings,
     PerformanceSettings,
+    PolicySettings,
 )
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
-from service.serving.documents.questions import chooser, quality
 
-NOTHING_LEARNED = "No estimate yet: there is no traffic, or the first estimate is still being computed."
+NO_ESTIMATE = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
 _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
 _HOUR = 3_600.0
 _DAY = 86_400.0
+_ESTIMATED = {
+    "accuracy": "How accurate is the model in every {grouping}?",
+    "overall_accuracy": "How accurate is the model over all traffic?",
+    "calibration": "How well calibrated is the model in every {grouping}?",
+    "confusion": "What is each predicted class really?",
+}
 _VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 
 
@@ -78,23 +89,56 @@ def place(grouping: str, group: str) -> str:
     return "all traffic" if grouping == "all" else f"{grouping} {group}"
 
 
-def found(
-    state: AssessmentSnapshot,
-    grouping: GroupingSnapshot | None,
-    performance: PerformanceSnapshot | None,
-    ensemble: EnsembleSnapshot | None,
-    challenge: ChallengeSnapshot | None,
-) -> str:
+def quality(settings: IdentificationSettings) -> str:
+    """What an identification looks for."""
+    return QUALITIES[settings.metric, settings.end]
+
+
+def question(settings: AssessmentSettings) -> str:
+    """What an assessment asks."""
+    match settings:
+        case IdentificationSettings():
+            groups = f"{settings.top_m} groups by {settings.grouping} are"
+            if settings.top_m == 1:
+                groups = f"{settings.grouping} is"
+            return f"Which {groups} the {quality(settings)}?"
+        case ComparisonSettings(between=[first, second]):
+            rivals = f"{settings.grouping} {first} less or more accurate than {second}"
+            return f"Is {rivals}, by more than {100 * settings.region:g} points?"
+        case PerformanceSettings():
+            return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
+        case EnsembleSettings():
+            return f"How precise are the ensemble and its members on class {settings.positive_class}?"
+        case ChallengeSettings():
+            by = f"{100 * settings.margin:g} percentage points"
+            return f"Is {settings.challenger} better than the model, by more than {by}?"
+        case _:
+            return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+
+
+def chooser(settings: AssessmentSettings) -> str:
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble or a challenge."""
+    return settings.policy if isinstance(settings, PolicySettings) else "planned"
+
+
+def found(snapshot: ModelSnapshot, name: str) -> str:
     """What an assessment has found, and how sure it is; empty where nothing can be said."""
-    if performance is not None:
+    if (performance := snapshot.performances.get(name)) is not None:
         precision, recall = _precision_and_recall(performance)
         return f"Precision {precision}, recall {recall}"
-    others = "" if ensemble is None else _of_ensemble(ensemble)
-    if others := others if challenge is None else _of_challenge(challenge):
-        return others
+    if (ensemble := snapshot.ensembles.get(name)) is not None:
+        return _of_ensemble(ensemble)
+    if (challenge := snapshot.challenges.get(name)) is not None:
+        return _of_challenge(challenge)
+    state = snapshot.assessments[name]
+    return _of_groups(state, snapshot.groupings.get(state.grouping))
+
+
+def _of_groups(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
+    """The result of an estimation, an identification or a comparison."""
     settings = state.settings
     if isinstance(settings, EstimationSettings) and grouping is not None:
-        return _least_known(settings, grouping)
+        return _most_uncertain(settings, grouping)
     if isinstance(settings, IdentificationSettings) and state.extreme is not None and len(state.groups):
         order = (-state.extreme).argsort(kind="stable")[: settings.top_m]
         names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
@@ -115,10 +159,10 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     """Which member is least precise, and what sharing labels has saved."""
     least = int(np.argmin(ensemble.beliefs.mean))
     precision = Interval.at_index(ensemble.beliefs, least)
-    said = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
+    least_precise = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
     planned = ensemble.plan.sum()
     left = f"{planned} labels to go" if planned else "every member has enough labels"
-    return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
+    return f"{least_precise}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
 
 def _of_challenge(there: ChallengeSnapshot) -> str:
@@ -129,17 +173,17 @@ def _of_challenge(there: ChallengeSnapshot) -> str:
         f"{there.challenger} is worse": worse,
         "The two are about as accurate": max(0.0, 1 - better - worse),
     }
-    said = max(probabilities, key=lambda words: probabilities[words])
+    relation = max(probabilities, key=lambda words: probabilities[words])
     lower, upper = there.difference.lower[0], there.difference.upper[0]
     by = f"{100 * there.difference.mean[0]:+.1f} points [{100 * lower:+.1f}, {100 * upper:+.1f}]"
-    sentence = f"{said} ({probability(probabilities[said])}): {by}"
+    sentence = f"{relation} ({probability(probabilities[relation])}): {by}"
     least = int(np.argmax(there.worse[1:])) + 1 if len(there.groups) > 1 else 0
     if least and there.worse[least] > max(worse, _EVEN):
         sentence += f"; worse in {there.groups[least]} ({probability(float(there.worse[least]))})"
     return sentence
 
 
-def _least_known(settings: EstimationSettings, grouping: GroupingSnapshot) -> str:
+def _most_uncertain(settings: EstimationSettings, grouping: GroupingSnapshot) -> str:
     """The group of an estimation with the widest interval."""
     estimate = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((estimate.upper - estimate.lower).argmax())
@@ -150,26 +194,26 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     """How a binary classifier does at its threshold."""
     precision, recall = _precision_and_recall(there)
     on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
-    said = [f"{on} is {precision}, and recall is {recall}."]
+    sentences = [f"{on} is {precision}, and recall is {recall}."]
     if not np.isfinite(there.measures["precision"].mean):
-        said.append("Nothing is called positive there.")
+        sentences.append("Nothing is called positive there.")
     if there.missed:
         targets = ", and ".join(
             _target(name, there.targets[name], missed) for name, missed in there.missed.items()
         )
-        said.append(f"{targets[0].upper()}{targets[1:]}.")
+        sentences.append(f"{targets[0].upper()}{targets[1:]}.")
     if not there.labels:
-        said.append("There are no labels yet, so this is estimated from scores alone.")
-    return " ".join(said)
+        sentences.append("There are no labels yet, so this is estimated from scores alone.")
+    return " ".join(sentences)
 
 
 def _target(measure: str, wanted: float, missed: float) -> str:
     """Whether a target is met."""
     end = "most" if measure == "false_positive_rate" else "least"
-    asked = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
+    target = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
     if missed >= _EVEN:
-        return f"{asked} is missed with a probability of {probability(missed)}"
-    return f"{asked} is met with a probability of {probability(1 - missed)}"
+        return f"{target} is missed with a probability of {probability(missed)}"
+    return f"{target} is met with a probability of {probability(1 - missed)}"
 
 
 def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Path, Request, Response
 
 from service.config.vendors import VendorApiSettings
-from service.domain.messages import Name, RequestId
+from service.domain.messages import LabelKind, Name, RequestId
+from service.serving.vendor_api.labels import VendorLabel
 from service.serving.vendor_api.long_poll import Waits
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.reference import problems
 from service.serving.vendor_api.schemas import (
     AnswerBody,
+    Body,
     ClaimBody,
     Claims,
     CorrectionBody,
@@ -61,11 +63,7 @@ def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) ->
 
 # Plain functions run in a thread pool, where they may wait for Redis and Kafka.
 def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: VendorApiSettings) -> None:
-    @routes.get(
-        "/models",
-        summary="Your models",
-        responses=problems(),
-    )
+    @routes.get("/models", summary="Your models", responses=problems())
     def read_models(request: Request) -> ModelsOfVendor:
         vendor, claims = vendor_of(request), service().claims
         waiting = claims.waiting(vendor)
@@ -89,18 +87,18 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
         lease_seconds = body.lease_seconds or settings.lease_seconds
 
         def look() -> list[tuple[str, Claim]]:
-            if request.state.again:
+            if request.state.is_repeated:
                 return claims.held_under(vendor, most=most, key=request.state.idempotency_key)
             return claims.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
 
-        seconds = 0.0 if request.state.again else min(body.wait_seconds, settings.wait_seconds)
+        seconds = 0.0 if request.state.is_repeated else min(body.wait_seconds, settings.wait_seconds)
         claimed = await waits.until(look, request, vendor=vendor, seconds=seconds)
-        request.state.unkept = True
-        return claims_told(claimed)
+        request.state.no_store = True
+        return _claims(claimed)
 
     @routes.get("/claims", summary="Your current claims", responses=problems(), response_model=Claims)
     def read_claims(request: Request) -> Response:
-        return claims_told(service().claims.held(vendor_of(request)))
+        return _claims(service().claims.held(vendor_of(request)))
 
 
 def _add_leases(routes: APIRouter, service: Service, settings: VendorApiSettings) -> None:
@@ -134,7 +132,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_ANSWERED, changes=True),
     )
     def answer(request: Request, model: ModelName, request_id: Requested, body: AnswerBody) -> Submitted:
-        service().answers.answer(vendor_of(request), model, request_id, kind="answer", **dict(body))
+        service().answer(vendor_of(request), body.claim_id, _label(model, request_id, "answer", body))
         return Submitted()
 
     @routes.post(
@@ -144,7 +142,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, changes=True),
     )
     def skip(request: Request, model: ModelName, request_id: Requested, body: SkipBody) -> Submitted:
-        service().answers.answer(vendor_of(request), model, request_id, kind="skip", **dict(body))
+        service().answer(vendor_of(request), body.claim_id, _label(model, request_id, "skip", body))
         return Submitted()
 
     @routes.post(
@@ -154,7 +152,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_CLOSED, Kind.UNKNOWN_CLASS, changes=True),
     )
     def correct(request: Request, model: ModelName, request_id: Requested, body: CorrectionBody) -> Submitted:
-        service().answers.revise(vendor_of(request), model, request_id, kind="correction", **dict(body))
+        service().revise(vendor_of(request), _label(model, request_id, "correction", body))
         return Submitted()
 
     @routes.post(
@@ -164,29 +162,25 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_CLOSED, changes=True),
     )
     def retract(request: Request, model: ModelName, request_id: Requested, body: RetractionBody) -> Submitted:
-        service().answers.revise(vendor_of(request), model, request_id, kind="retraction", **dict(body))
+        service().revise(vendor_of(request), _label(model, request_id, "retraction", body))
         return Submitted()
 
 
-def claims_told(held: Sequence[tuple[str, Claim]]) -> Response:
-    """Claims with their requests, exactly as they were made."""
-    return encoded(
+def _label(model: str, request_id: str, kind: LabelKind, body: Body) -> VendorLabel:
+    return VendorLabel(model, request_id, kind, **body.model_dump(exclude={"claim_id"}))
+
+
+def _claims(held: Sequence[tuple[str, Claim]]) -> Response:
+    claims = [
         {
-            "claims": [
-                {
-                    "claim_id": claim.claim_id,
-                    "model": model,
-                    "request_id": claim.request_id,
-                    "state": claim.state,
-                    "leased_until": datetime.fromtimestamp(claim.leased_until, UTC),
-                    "request": msgspec.Raw(claim.message),
-                }
-                for model, claim in held
-            ]
+            "claim_id": claim.claim_id,
+            "model": model,
+            "request_id": claim.request_id,
+            "state": claim.state,
+            "leased_until": datetime.fromtimestamp(claim.leased_until, UTC),
+            # Byte for byte as it is published.
+            "request": msgspec.Raw(claim.message),
         }
-    )
-
-
-def encoded(document: Any) -> Response:
-    """A document as JSON."""
-    return Response(msgspec.json.encode(document), media_type="application/json")
+        for model, claim in held
+    ]
+    return Response(msgspec.json.encode({"claims": claims}), media_type="application/json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI, Request, Response
@@ -13,24 +12,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.config.vendors import VendorApiSettings, VendorSettings
 from service.domain.errors import Unavailable
-from service.serving.vendor_api.api import build_routes
-from service.serving.vendor_api.auth import Login, Tokens
+from service.serving.vendor_api.api import Service, build_routes
+from service.serving.vendor_api.auth import Login
 from service.serving.vendor_api.body_limits import BODY_SECONDS, Bodies
 from service.serving.vendor_api.idempotency import Idempotency, log_unserved
 from service.serving.vendor_api.label_studio import ANNOTATIONS_PATH, build_label_studio_routes
 from service.serving.vendor_api.long_poll import Waits
-from service.serving.vendor_api.problems import GONE_STATUS, Fault, Kind, Refused, later, problem, refusal
+from service.serving.vendor_api.problems import GONE_STATUS, Fault, Kind, Refused, unavailable
 from service.serving.vendor_api.reference import describe
 from service.serving.vendor_api.service import VendorService
 from service.serving.web.guard import internal_error, route_of
-from service.store.idempotency import IdempotencyRecords
 from service.telemetry.instruments import VendorMetrics
 
 API_PATH = "/vendor/v1"
 API_VERSION = "1.0.0"
 
 _MOST_FAULTS = 20
-_RETRY_SECONDS = 2.0
 
 _DESCRIPTION = """\
 Label requests for vendors without Kafka: claim requests, hold them while people label them, and answer.
@@ -49,7 +46,6 @@ def vendor_app(
     *,
     service: Callable[[], VendorService | None],
     metrics: VendorMetrics,
-    clock: Callable[[], float],
     stopping: Callable[[], bool],
     body_seconds: float = BODY_SECONDS,
 ) -> ASGIApp:
@@ -58,9 +54,10 @@ def vendor_app(
     `service` gives None until Redis and Kafka have been reached. A body may take `body_seconds` to arrive.
     """
 
-    def records() -> IdempotencyRecords | None:
-        there = service()
-        return None if there is None else there.answers.calls
+    def reached() -> VendorService:
+        if (found := service()) is None:
+            raise unavailable()
+        return found
 
     def longest(path: str) -> int:
         return settings.annotations_bytes if path.endswith(ANNOTATIONS_PATH) else settings.body_bytes
@@ -70,32 +67,24 @@ def vendor_app(
         stopping=stopping,
         note=lambda vendor, count: metrics.waits.labels(vendor).set(count),
     )
-    api = build_vendor_api(settings, service=service, waits=waits, clock=clock)
+    api = build_vendor_api(settings, service=reached, waits=waits)
     bodies = Bodies(
-        Idempotency(api, records=records),
+        Idempotency(api, records=lambda: reached().calls),
         longest=longest,
         ordinary=settings.body_bytes,
         seconds=body_seconds,
     )
-    tokens = Tokens({name: vendor.token_sha256 for name, vendor in vendors.items()})
     login = Login(
         bodies,
-        tokens=tokens,
+        tokens={name: vendor.token_sha256 for name, vendor in vendors.items()},
         per_second=settings.requests_per_second,
         burst=settings.burst,
         metrics=metrics,
-        stopwatch=time.monotonic,
     )
     return _Counted(login, metrics)
 
 
-def build_vendor_api(
-    settings: VendorApiSettings,
-    *,
-    service: Callable[[], VendorService | None],
-    waits: Waits,
-    clock: Callable[[], float],
-) -> FastAPI:
+def build_vendor_api(settings: VendorApiSettings, *, service: Service, waits: Waits) -> FastAPI:
     """The API behind logins and limits."""
     # No interactive documentation: it would load its scripts from elsewhere.
     api = FastAPI(
@@ -108,16 +97,9 @@ def build_vendor_api(
         redoc_url=None,
         redirect_slashes=False,
     )
-
-    def served() -> VendorService:
-        there = service()
-        if there is None:
-            raise Refused(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
-        return there
-
-    api.include_router(build_routes(served, waits, settings), prefix=API_PATH)
-    api.include_router(build_label_studio_routes(served, settings, clock), prefix=API_PATH)
-    _tell_failures(api)
+    api.include_router(build_routes(service, waits, settings), prefix=API_PATH)
+    api.include_router(build_label_studio_routes(service, settings), prefix=API_PATH)
+    _handle_errors(api)
     api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
     return api
 
@@ -128,15 +110,15 @@ def _described(api: FastAPI) -> dict[str, object]:
     return api.openapi_schema
 
 
-def _tell_failures(api: FastAPI) -> None:
+def _handle_errors(api: FastAPI) -> None:
     @api.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> Response:
-        return refusal(error)
+        return error.response()
 
     @api.exception_handler(Unavailable)
-    async def unavailable(request: Request, error: Unavailable) -> Response:
+    async def unserved(request: Request, error: Unavailable) -> Response:
         log_unserved(request.scope, error)
-        return problem(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
+        return unavailable().response()
 
     @api.exception_handler(ClientDisconnect)
     async def gone(_: Request, __: ClientDisconnect) -> Response:
@@ -144,24 +126,25 @@ def _tell_failures(api: FastAPI) -> None:
 
     @api.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
+        if any(each["type"] == "json_invalid" for each in error.errors()):
+            return Refused(Kind.MALFORMED).response()
         faults = [
-            Fault(at=".".join(str(part) for part in each["loc"]), problem=_words(each))
+            Fault(
+                at=".".join(str(part) for part in each["loc"]),
+                problem=str(each["msg"]).removeprefix("Value error, "),
+            )
             for each in error.errors()[:_MOST_FAULTS]
         ]
-        malformed = any(each["type"] == "json_invalid" for each in error.errors())
-        return problem(Kind.MALFORMED) if malformed else problem(Kind.INVALID, errors=faults)
+        return Refused(Kind.INVALID, errors=faults).response()
 
     @api.exception_handler(HTTPException)
     async def of_status(_: Request, error: HTTPException) -> Response:
-        return problem(_OF_STATUS.get(error.status_code, Kind.MALFORMED), headers=error.headers)
+        kind = _OF_STATUS.get(error.status_code, Kind.MALFORMED)
+        return Refused(kind, headers=error.headers).response()
 
     @api.exception_handler(Exception)
     async def unexpected(_: Request, __: Exception) -> Response:
         return internal_error()
-
-
-def _words(error: dict[str, object]) -> str:
-    return str(error["msg"]).removeprefix("Value error, ")
 
 
 class _Counted:

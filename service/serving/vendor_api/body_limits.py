@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -11,12 +10,11 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.serving.vendor_api.problems import Kind, Refused, later, refusal
+from service.serving.vendor_api.problems import Kind, Refused
 
 BODY_SECONDS = 15.0
 """So long a body may take to come."""
 
-_RETRY_SECONDS = 1.0
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 1_048_576
 """What is read of a refused body, unseen: an answer is lost to a client that is cut off while it sends."""
@@ -50,8 +48,7 @@ class Bodies:
         if longest <= self._ordinary:
             await self._answer(scope, receive, send, longest)
         elif vendor in self._importing:
-            refused = Refused(Kind.TOO_MANY_IMPORTS, headers=later(_RETRY_SECONDS))
-            await refuse(refused, scope, receive, send)
+            await refuse(Refused(Kind.TOO_MANY_IMPORTS, retry_seconds=1.0), scope, receive, send)
         else:
             self._importing.add(vendor)
             try:
@@ -88,7 +85,7 @@ async def refuse(refused: Refused, scope: Scope, receive: Receive, send: Send) -
         refused.headers["Connection"] = "close"
         if refused.kind is not Kind.TOO_SLOW:
             await _linger(receive)
-    await refusal(refused)(scope, receive, send)
+    await refused.response()(scope, receive, send)
 
 
 async def _read(scope: Scope, receive: Receive, longest: int) -> bytes:
@@ -112,9 +109,9 @@ async def _read(scope: Scope, receive: Receive, longest: int) -> bytes:
 
 
 async def _linger(receive: Receive) -> None:
-    until, taken, more = time.monotonic() + _LINGER_SECONDS, 0, True
+    taken, more = 0, True
     with suppress(TimeoutError):
-        async with asyncio.timeout(until - time.monotonic()):
+        async with asyncio.timeout(_LINGER_SECONDS):
             while more and taken < _LINGER_BYTES:
                 message = await receive()
                 taken += len(message.get("body", b""))

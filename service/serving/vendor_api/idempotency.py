@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import secrets
 from collections.abc import Callable
 
 import msgspec
@@ -14,22 +13,21 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.domain.errors import Unavailable
-from service.serving.vendor_api.problems import GONE_STATUS, Kind, Refused, later, refusal
-from service.store.idempotency import IdempotencyRecords
+from service.serving.vendor_api.problems import GONE_STATUS, Kind, Refused, unavailable
+from service.store.idempotency import Call, IdempotencyRecords
 
 log = logging.getLogger(__name__)
 
 LONGEST_KEPT_BYTES = 1_024
 """A longer response is made again: it follows from the key, or is the same anyway."""
 
-_PASSING = frozenset({408, 429, GONE_STATUS})
-_AGAIN = b""
-_RETRY_SECONDS = 1.0
+_RETRY_STATUSES = frozenset({408, 429, GONE_STATUS})
+_NOT_STORED = b""
 
 _KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _Response(msgspec.Struct, array_like=True):
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
@@ -41,12 +39,12 @@ class Idempotency:
     The response is stored before it is sent, in case it gets lost. Responses that say to try again are not
     stored. Calls without a key pass unchanged.
 
-    The next application finds in the scope's state the `idempotency_key`, or None, and `again`: whether the
-    call was done without its response being stored, because it was too long or the application had set
-    `unkept`. Responses with payloads are not stored. `records` gives None until Redis has been reached.
+    The next application finds in the scope's state the `idempotency_key`, or None, and `is_repeated`: whether
+    the call was done without its response being stored, because it was too long or the application had set
+    `no_store`. Responses with payloads are not stored. `records` raises `Refused` until Redis is reached.
     """
 
-    def __init__(self, app: ASGIApp, *, records: Callable[[], IdempotencyRecords | None]) -> None:
+    def __init__(self, app: ASGIApp, *, records: Callable[[], IdempotencyRecords]) -> None:
         self._app = app
         self._records = records
 
@@ -54,90 +52,68 @@ class Idempotency:
         """Answer one request."""
         try:
             key = _key_of(scope)
-            scope["state"]["idempotency_key"] = key
-            scope["state"]["again"] = False
-            scope["state"]["unkept"] = False
+            scope["state"] |= {"idempotency_key": key, "is_repeated": False, "no_store": False}
             if key is None:
                 await self._app(scope, receive, send)
             else:
                 await self._once(key, scope, receive, send)
         except Refused as refused:
-            await refusal(refused)(scope, receive, send)
+            await refused.response()(scope, receive, send)
 
     async def _once(self, key: str, scope: Scope, receive: Receive, send: Send) -> None:
-        records = self._records()
-        if records is None:
-            raise Refused(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
-        vendor, fingerprint = scope["state"]["vendor"], _fingerprint(scope)
-        owner = secrets.token_hex(8)
+        records, state = self._records(), scope["state"]
+        call = Call(state["vendor"], key, _fingerprint(scope))
         try:
-            begun = await run_in_threadpool(records.begin, vendor, key, fingerprint=fingerprint, owner=owner)
+            begun = await run_in_threadpool(records.begin, call)
         except Unavailable as error:
             log_unserved(scope, error)
-            raise Refused(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS)) from error
+            raise unavailable() from error
         if begun.status == "different":
             raise Refused(Kind.KEY_REUSED)
         if begun.status == "running":
-            raise Refused(Kind.STILL_RUNNING, headers=later(_RETRY_SECONDS))
+            raise Refused(Kind.STILL_RUNNING, retry_seconds=1.0)
         if begun.status == "done":
-            if begun.response == _AGAIN:
-                scope["state"]["again"] = True
+            if begun.response == _NOT_STORED:
+                state["is_repeated"] = True
                 await self._app(scope, receive, send)
             else:
-                await _tell(msgspec.msgpack.decode(begun.response, type=_Kept), send)
+                await _send(msgspec.msgpack.decode(begun.response, type=_Response), send)
             return
-        kept: _Kept | None = None
-        try:
-            kept = await self._answer(scope, receive)
-        finally:
-            await run_in_threadpool(
-                _note,
-                records,
-                vendor,
-                key,
-                fingerprint=fingerprint,
-                owner=owner,
-                kept=kept,
-                again=scope["state"]["unkept"],
-            )
-        await _tell(kept, send)
+        response: _Response | None = None
 
-    async def _answer(self, scope: Scope, receive: Receive) -> _Kept:
-        kept = _Kept(500, [], b"")
+        def store() -> None:
+            if response is None or response.status >= 500 or response.status in _RETRY_STATUSES:  # noqa: PLR2004 - server errors
+                records.abandon(call)
+                return
+            stored = msgspec.msgpack.encode(response)
+            if state["no_store"] or len(stored) > LONGEST_KEPT_BYTES:
+                stored = _NOT_STORED
+            records.finish(call, stored)
+
+        try:
+            response = await self._response(scope, receive)
+        finally:
+            try:
+                await run_in_threadpool(store)
+            except Unavailable as error:
+                log.warning(
+                    "the outcome of a call could not be stored",
+                    extra={"vendor": call.vendor, "cause": str(error)},
+                )
+        await _send(response, send)
+
+    async def _response(self, scope: Scope, receive: Receive) -> _Response:
+        response = _Response(500, [], b"")
 
         async def hold(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept.status = message["status"]
-                kept.headers = list(message.get("headers", ()))
+                response.status = message["status"]
+                response.headers = list(message.get("headers", ()))
             else:
-                kept.body += message.get("body", b"")
+                response.body += message.get("body", b"")
 
         await self._app(scope, receive, hold)
-        return kept
-
-
-def _note(
-    records: IdempotencyRecords,
-    vendor: str,
-    key: str,
-    *,
-    fingerprint: bytes,
-    owner: str,
-    kept: _Kept | None,
-    again: bool,
-) -> None:
-    try:
-        if kept is None or kept.status >= 500 or kept.status in _PASSING:  # noqa: PLR2004 - server errors
-            records.abandon(vendor, key, fingerprint=fingerprint, owner=owner)
-        else:
-            response = msgspec.msgpack.encode(kept)
-            if again or len(response) > LONGEST_KEPT_BYTES:
-                response = _AGAIN
-            records.finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
-    except Unavailable as error:
-        log.warning(
-            "the outcome of a call could not be stored", extra={"vendor": vendor, "cause": str(error)}
-        )
+        return response
 
 
 def log_unserved(scope: Scope, error: Unavailable) -> None:
@@ -146,9 +122,9 @@ def log_unserved(scope: Scope, error: Unavailable) -> None:
     log.warning("a call cannot be served now", extra={"vendor": vendor, "cause": str(error)})
 
 
-async def _tell(kept: _Kept, send: Send) -> None:
-    await send({"type": "http.response.start", "status": kept.status, "headers": kept.headers})
-    await send({"type": "http.response.body", "body": kept.body})
+async def _send(response: _Response, send: Send) -> None:
+    await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def _key_of(scope: Scope) -> str | None:

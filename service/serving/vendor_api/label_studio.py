@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
-import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
@@ -13,44 +12,39 @@ from service.config.vendors import VendorApiSettings
 from service.domain.label_studio import MOST_ENTRIES, NotUnderstood, TooMany, read_export, read_hook
 from service.domain.label_studio_tasks import Shown, kind_of, labelling_configuration, text_of
 from service.domain.messages import LabelRequest
-from service.serving.vendor_api.api import ModelName, Service, encoded, vendor_of
+from service.serving.vendor_api.api import ModelName, Service, vendor_of
 from service.serving.vendor_api.label_studio_import import AnnotationImport
 from service.serving.vendor_api.problems import Kind, Refused
 from service.serving.vendor_api.reference import problems
-from service.serving.vendor_api.schemas import LONGEST_LEASE_SECONDS, Body, Import, LeaseSeconds, Task
+from service.serving.vendor_api.schemas import (
+    LONGEST_LEASE_SECONDS,
+    Body,
+    Import,
+    LeaseSeconds,
+    Task,
+    TaskData,
+)
 from service.store.claims import Claim
 
 ANNOTATIONS_PATH = "/label-studio/annotations"
 """How the path of an import ends: its body may be longer than others."""
 
-Told = TypeVar("Told")
+Content = TypeVar("Content")
 
-_EXPORT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "an export of Label Studio, `JSON` or `JSON_MIN`",
-        "content": {
-            "application/json": {
-                "schema": {"type": "array", "maxItems": MOST_ENTRIES, "items": {"type": "object"}},
-            }
-        },
-    }
-}
-_HOOK: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "description": "a webhook event of Label Studio",
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["action"],
-                    "properties": {"action": {"type": "string"}},
-                }
-            }
-        },
-    }
-}
+
+def _json_body(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "description": description, "content": content}}
+
+
+_EXPORT = _json_body(
+    "an export of Label Studio, `JSON` or `JSON_MIN`",
+    {"type": "array", "maxItems": MOST_ENTRIES, "items": {"type": "object"}},
+)
+_HOOK = _json_body(
+    "a webhook event of Label Studio",
+    {"type": "object", "required": ["action"], "properties": {"action": {"type": "string"}}},
+)
 
 
 class TasksBody(Body):
@@ -66,9 +60,7 @@ class TasksBody(Body):
     lease_seconds: LeaseSeconds
 
 
-def build_label_studio_routes(
-    service: Service, settings: VendorApiSettings, clock: Callable[[], float]
-) -> APIRouter:
+def build_label_studio_routes(service: Service, settings: VendorApiSettings) -> APIRouter:
     """The routes of Label Studio."""
     routes = APIRouter(prefix="/models/{model}/label-studio", tags=["Label Studio"])
 
@@ -97,23 +89,23 @@ def build_label_studio_routes(
     @routes.post(
         "/tasks",
         summary="Claim requests as tasks for Label Studio",
-        response_model=list[Task],
+        response_model_exclude_none=True,
         responses=problems(Kind.NOT_FOUND, changes=True),
     )
-    def claim_tasks(request: Request, model: ModelName, body: TasksBody) -> Response:
+    def claim_tasks(request: Request, model: ModelName, body: TasksBody) -> list[Task]:
         vendor, claims = vendor_of(request), service().claims
         claims.model_of(vendor, model)
         most = min(body.most, settings.most)
         key = request.state.idempotency_key
         claim_ids = claims.claim_ids(vendor, most=most, key=key)
-        if request.state.again:
+        if request.state.is_repeated:
             claimed = claims.held_under(vendor, most=most, key=key)
         else:
             # Nobody renews for a project of Label Studio: held until the request's deadline.
             lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
             claimed = claims.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
-        request.state.unkept = True
-        return encoded([_task(model, claim) for _, claim in claimed])
+        request.state.no_store = True
+        return [_task(model, claim) for _, claim in claimed]
 
     @routes.post(
         "/annotations",
@@ -122,8 +114,8 @@ def build_label_studio_routes(
         openapi_extra=_EXPORT,
     )
     def import_annotations(request: Request, model: ModelName) -> Import:
-        imports = AnnotationImport(service(), vendor_of(request), model, clock=clock)
-        return Import(tasks=imports.take(_understood(read_export, request)))
+        imports = AnnotationImport(service(), vendor_of(request), model)
+        return Import(tasks=imports.take(_content(read_export, request)))
 
     @routes.post(
         "/webhook",
@@ -132,14 +124,14 @@ def build_label_studio_routes(
         openapi_extra=_HOOK,
     )
     def take_hook(request: Request, model: ModelName) -> Import:
-        imports = AnnotationImport(service(), vendor_of(request), model, clock=clock)
-        hook = _understood(read_hook, request)
+        imports = AnnotationImport(service(), vendor_of(request), model)
+        hook = _content(read_hook, request)
         return Import(tasks=[*imports.take(hook.annotations), *imports.retract(hook.deleted)])
 
     return routes
 
 
-def _understood(read: Callable[[bytes], Told], request: Request) -> Told:
+def _content(read: Callable[[bytes], Content], request: Request) -> Content:
     """The content of the body.
 
     Raises:
@@ -153,28 +145,23 @@ def _understood(read: Callable[[bytes], Told], request: Request) -> Told:
         raise Refused(Kind.TOO_MANY_ENTRIES) from error
 
 
-def _task(model: str, claim: Claim) -> dict[str, Any]:
+def _task(model: str, claim: Claim) -> Task:
     request = LabelRequest.model_validate_json(claim.message)
-    data: dict[str, Any] = {
-        "request_id": claim.request_id,
-        "claim_id": claim.claim_id,
-        "model": model,
-        "item_id": request.item_id,
-        "payload": text_of(request.payload, request.payload_uri),
-    }
-    if request.prediction is not None:
-        data["prediction"] = request.prediction.model_dump()
-    return {"data": data}
-
-
-class _Shows(msgspec.Struct):
-    payload: Any = None
-    payload_uri: str | None = None
+    return Task(
+        data=TaskData(
+            request_id=claim.request_id,
+            claim_id=claim.claim_id,
+            model=model,
+            item_id=request.item_id,
+            payload=text_of(request.payload, request.payload_uri),
+            prediction=None if request.prediction is None else request.prediction.model_dump(),
+        )
+    )
 
 
 def _kind_held(held: list[tuple[str, Claim]], model: str) -> Shown:
     for name, claim in held:
         if name == model:
-            request = msgspec.json.decode(claim.message, type=_Shows)
+            request = LabelRequest.model_validate_json(claim.message)
             return kind_of(request.payload, request.payload_uri)
     return "text"

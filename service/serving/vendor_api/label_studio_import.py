@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import msgspec
 
 from service.domain.label_studio import Annotation, Unusable
 from service.domain.label_studio_tasks import class_of
-from service.serving.vendor_api.labels import Said
+from service.serving.vendor_api.labels import VendorLabel
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.schemas import Imported, ImportState
 from service.serving.vendor_api.service import VendorService
@@ -31,7 +30,7 @@ class _Plan:
     """
 
     state: ImportState
-    said: Said | None = None
+    label: VendorLabel | None = None
     claim_id: str = ""
 
 
@@ -42,15 +41,11 @@ class AnnotationImport:
     already stored changes nothing.
     """
 
-    def __init__(
-        self, service: VendorService, vendor: str, model: str, *, clock: Callable[[], float]
-    ) -> None:
-        self._claims = service.claims
-        self._answers = service.answers
+    def __init__(self, service: VendorService, vendor: str, model: str) -> None:
+        self._service = service
         self._vendor = vendor
         self._model = model
-        self._of = service.claims.model_of(vendor, model)
-        self._clock = clock
+        self._requests = service.claims.model_of(vendor, model)
 
     def take(self, annotations: Sequence[Annotation | Unusable]) -> list[Imported]:
         """Take annotations, only the newest of each request, and report on each.
@@ -58,19 +53,22 @@ class AnnotationImport:
         Raises:
             Unavailable: Redis or Kafka cannot answer now; take all of them again later.
         """
-        newest = _newest_of(annotations)
+        positions = _newest_of(annotations)
         plans = [
-            self._plan(annotation) if newest.get(annotation.request_id) in {None, at} else _Plan("ignored")
+            self._plan(annotation)
+            if isinstance(annotation, Annotation) and positions[annotation.request_id] == at
+            else _Plan("ignored")
             for at, annotation in enumerate(annotations)
         ]
-        answers = [plan for plan in plans if plan.said is not None and plan.claim_id]
-        refused = self._answers.submit_all(
-            self._vendor, self._model, [(plan.claim_id, plan.said) for plan in answers if plan.said]
+        answers = [plan for plan in plans if plan.label and plan.claim_id]
+        refusals = self._service.submit_all(
+            self._vendor, self._model, [(plan.claim_id, plan.label) for plan in answers if plan.label]
         )
-        revisions = [plan.said for plan in plans if plan.said is not None and not plan.claim_id]
-        self._answers.write_all(self._vendor, revisions)
-        for plan, kind_of_refusal in zip(answers, refused, strict=True):
-            plan.state = "submitted" if kind_of_refusal is None else _STATES[kind_of_refusal]
+        revisions = [plan.label for plan in plans if plan.label and not plan.claim_id]
+        self._service.write_all(self._vendor, revisions)
+        for plan, refusal in zip(answers, refusals, strict=True):
+            if refusal is not None:
+                plan.state = _STATES[refusal]
         for annotation, plan in zip(annotations, plans, strict=True):
             if isinstance(annotation, Annotation) and plan.state in {"submitted", "unchanged"}:
                 self._remember(annotation, written=plan.state == "submitted")
@@ -88,74 +86,65 @@ class AnnotationImport:
         return [self._retract(annotation_digest(identity)) for identity in identities]
 
     def _retract(self, digest: str) -> Imported:
-        asked = self._of.asked
-        named = asked.annotation(self._vendor, digest) if digest else None
-        known = None if named is None else asked.newest(self._vendor, named[0])
-        if named is None or known is None or known.annotation != digest:
+        asked = self._requests.asked
+        request = asked.annotation(self._vendor, digest) if digest else None
+        newest = None if request is None else asked.newest(self._vendor, request[0])
+        if request is None or newest is None or newest.annotation != digest:
             return Imported(task=None, request_id=None, state="ignored")
-        request_id, item_id = named
+        request_id, item_id = request
         closed = asked.look(self._vendor, request_id, item_id)
-        under_way = closed is not None and closed.state == "open" and not known.says("")
-        if closed is None or not (closed.state == "answered" or under_way):
+        is_submitted = closed is not None and closed.state == "open" and not newest.says("")
+        if closed is None or not (closed.state == "answered" or is_submitted):
             return Imported(task=None, request_id=request_id, state="unchanged")
         if closed.is_full:
             return Imported(task=None, request_id=request_id, state="too-many-revisions")
-        said = Said(self._model, request_id, item_id, "retraction", "", "", self._time(None))
-        self._answers.write_all(self._vendor, [said])
-        asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(known, true_class=""))
+        self._service.write_all(self._vendor, [VendorLabel(self._model, request_id, "retraction", item_id)])
+        asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(newest, true_class=""))
         return Imported(task=None, request_id=request_id, state="submitted")
 
-    def _plan(self, annotation: Annotation | Unusable) -> _Plan:
-        """What to do about an annotation."""
-        if isinstance(annotation, Unusable):
-            return _Plan("ignored")
+    def _plan(self, annotation: Annotation) -> _Plan:
         true_class = self._class_of(annotation)
         if true_class is None:
             return _Plan("unknown-class")
         # The task's data went through other hands, so the item may be any.
         if annotation.request_id != request_id_of(self._model, annotation.item_id):
             return _Plan("not-found")
-        known = self._of.asked.newest(self._vendor, annotation.request_id)
-        if known is not None and annotation.time is not None and annotation.time.timestamp() < known.time:
+        newest = self._requests.asked.newest(self._vendor, annotation.request_id)
+        if newest is not None and annotation.time is not None and annotation.time.timestamp() < newest.time:
             return _Plan("ignored")
-        said = Said(
+        label = VendorLabel(
             model=self._model,
             request_id=annotation.request_id,
             item_id=annotation.item_id,
             kind="answer" if true_class else "skip",
             true_class=true_class,
             annotator=annotation.annotator,
-            time=self._time(annotation.time),
+            time=annotation.time,
         )
-        return self._plan_of(said, annotation.claim_id, known)
-
-    def _plan_of(self, said: Said, claim_id: str, known: Newest | None) -> _Plan:
-        looked = self._claims.look(self._vendor, self._model, said.request_id)
+        looked = self._service.claims.look(self._vendor, self._model, label.request_id)
         if looked is None:
-            return _revision(self._of.asked.look(self._vendor, said.request_id, said.item_id), said)
+            closed = self._requests.asked.look(self._vendor, label.request_id, label.item_id)
+            return _revision(closed, label)
         if looked.state != "submitted":
-            return _Plan("submitted", said, claim_id)
-        return _while_under_way(known, said, claim_id)
+            return _Plan("submitted", label, annotation.claim_id)
+        return _plan_of_submitted(newest, label, annotation.claim_id)
 
     def _class_of(self, annotation: Annotation) -> str | None:
         """The class that an annotation chooses; empty for a skip, None if it is no class of the model."""
-        return "" if annotation.choice is None else class_of(self._of.classes, annotation.choice)
+        return "" if annotation.choice is None else class_of(self._requests.classes, annotation.choice)
 
     def _remember(self, annotation: Annotation, *, written: bool) -> None:
         """Remember an annotation; of what others have labelled only if there is a label of it."""
-        known = self._of.asked.newest(self._vendor, annotation.request_id)
-        if known is None and not written:
+        before = self._requests.asked.newest(self._vendor, annotation.request_id)
+        if before is None and not written:
             return
         true_class = self._class_of(annotation)
         newest = Newest(
-            annotation=annotation_digest(annotation.identity) or ("" if known is None else known.annotation),
-            time=self._time(annotation.time).timestamp(),
+            annotation=annotation_digest(annotation.identity) or (before.annotation if before else ""),
+            time=annotation.time.timestamp() if annotation.time else self._service.clock(),
             true_class=class_digest(true_class).hex() if true_class else "",
         )
-        self._of.asked.remember(self._vendor, annotation.request_id, annotation.item_id, newest)
-
-    def _time(self, given: datetime | None) -> datetime:
-        return given or datetime.fromtimestamp(self._clock(), UTC)
+        self._requests.asked.remember(self._vendor, annotation.request_id, annotation.item_id, newest)
 
 
 def _newest_of(annotations: Sequence[Annotation | Unusable]) -> dict[str | None, int]:
@@ -172,7 +161,7 @@ def _newest_of(annotations: Sequence[Annotation | Unusable]) -> dict[str | None,
     return newest
 
 
-def _revision(closed: Closed | None, said: Said) -> _Plan:
+def _revision(closed: Closed | None, label: VendorLabel) -> _Plan:
     """What to do about a request that is not open."""
     # An open request that cannot be looked at has just been issued to somebody else.
     if closed is None or closed.state == "open":
@@ -180,30 +169,24 @@ def _revision(closed: Closed | None, said: Said) -> _Plan:
     if closed.state == "expired":
         return _Plan("request-expired")
     # A skip of what was answered takes the answer back.
-    if closed.says(said.true_class) if said.true_class else closed.state != "answered":
+    if closed.says(label.true_class) if label.true_class else closed.state != "answered":
         return _Plan("unchanged")
     if closed.is_full:
         return _Plan("too-many-revisions")
-    return _Plan("submitted", _as_correction(said) if said.true_class else _as_retraction(said))
+    return _Plan("submitted", _as_revision(label))
 
 
-def _while_under_way(known: Newest | None, said: Said, claim_id: str) -> _Plan:
+def _plan_of_submitted(newest: Newest | None, label: VendorLabel, claim_id: str) -> _Plan:
     """What to do about a request whose answer is on its way, or was lost before it was written.
 
     A correction does for both: it answers what is not answered. Kafka keeps the order.
     """
-    if known is not None and known.says(said.true_class):
+    if newest is not None and newest.says(label.true_class):
         return _Plan("unchanged")
-    if said.true_class:
-        return _Plan("submitted", _as_correction(said))
-    if known is not None:
-        return _Plan("submitted", _as_retraction(said))
-    return _Plan("submitted", said, claim_id)
+    if label.true_class or newest is not None:
+        return _Plan("submitted", _as_revision(label))
+    return _Plan("submitted", label, claim_id)
 
 
-def _as_correction(said: Said) -> Said:
-    return replace(said, kind="correction")
-
-
-def _as_retraction(said: Said) -> Said:
-    return replace(said, kind="retraction")
+def _as_revision(label: VendorLabel) -> VendorLabel:
+    return replace(label, kind="correction" if label.true_class else "retraction")

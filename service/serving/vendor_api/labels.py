@@ -1,4 +1,4 @@
-"""Labels on their way to Kafka: what vendors answer here goes the road that all labels go."""
+"""Labels on their way to Kafka, from which they are consumed like all others."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _SEND_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Said:
+class VendorLabel:
     """What a vendor says of one request.
 
-    `true_class` is empty for a skip and a retraction, `annotator` where there is none; `time` is aware.
+    `true_class` is empty for a skip and a retraction; `time` is aware, and None stands for now.
     """
 
     model: str
     request_id: str
-    item_id: str
     kind: LabelKind
-    true_class: str
-    annotator: str
-    time: datetime
+    item_id: str = ""
+    true_class: str = ""
+    annotator: str | None = None
+    time: datetime | None = None
 
 
 class LabelWriter:
@@ -42,39 +42,39 @@ class LabelWriter:
         self._topic = topic
         self._label_keys = label_keys
 
-    def write(self, vendor: str, labels: Sequence[Said], *, now: float) -> None:
+    def write(self, vendor: str, labels: Sequence[VendorLabel], *, now: float) -> None:
         """Return once Kafka has them all.
 
         Raises:
             Unavailable: Kafka cannot take them now. Some may have been written; writing again is harmless.
         """
         try:
-            futures = [self._give(vendor, label, now) for label in labels]
+            futures = [self._send(vendor, label, datetime.fromtimestamp(now, UTC)) for label in labels]
             for future in futures:
                 future.get(timeout=_SEND_SECONDS)
         except KafkaError as error:
             raise translate_error(error) from error
 
-    def _give(self, vendor: str, said: Said, now: float) -> Any:
-        label = {
-            "request_id": said.request_id,
-            "model": said.model,
-            "item_id": said.item_id,
-            "kind": said.kind,
-            "true_class": said.true_class,
-            "annotator": said.annotator,
-            "time": said.time.isoformat(),
+    def _send(self, vendor: str, label: VendorLabel, now: datetime) -> Any:
+        fields = {
+            "request_id": label.request_id,
+            "model": label.model,
+            "item_id": label.item_id,
+            "kind": label.kind,
+            "true_class": label.true_class,
+            "annotator": label.annotator,
+            "time": (label.time or now).isoformat(),
         }
-        value = encode_json({key: text for key, text in label.items() if text})
+        value = encode_json({key: text for key, text in fields.items() if text})
         headers = cloudevents_headers(
             event_type=LABEL_TYPE,
             event_id=hashlib.blake2b(value, digest_size=12).hexdigest(),
             source=f"/credence/vendors/{vendor}",
-            time=datetime.fromtimestamp(now, UTC),
+            time=now,
         )
         return self._producer.send(
             self._topic,
-            key=said.item_id.encode(),
+            key=label.item_id.encode(),
             value=value,
             headers=headers + sign(self._label_keys[vendor], vendor, value),
         )

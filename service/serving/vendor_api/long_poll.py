@@ -11,12 +11,10 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
-from service.serving.vendor_api.problems import Kind, Refused, later
+from service.serving.vendor_api.problems import Kind, Refused
 
 LOOK_SECONDS = 0.25
 """Between two looks of a call that waits."""
-
-_RETRY_SECONDS = 1.0
 
 Found = TypeVar("Found")
 
@@ -49,7 +47,7 @@ class Waits:
         if found := await run_in_threadpool(look):
             return found
         if self._waiting[vendor] >= self._most and seconds > 0:
-            raise Refused(Kind.TOO_MANY_WAITS, headers=later(_RETRY_SECONDS))
+            raise Refused(Kind.TOO_MANY_WAITS, retry_seconds=1.0)
         self._count(vendor, 1)
         try:
             while (rest := ends - time.monotonic()) > 0 and not self._stopping():

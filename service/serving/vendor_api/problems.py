@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from service.serving.web.guard import INTERNAL_ERROR, PROBLEM_MEDIA_TYPE, PROBLEM_URN
+from service.serving.web.guard import INTERNAL_ERROR, PROBLEM_URN, problem_response
 
 GONE_STATUS = 499
 """Status of a call whose client has disconnected: nobody sees it, but it is counted."""
-
-Headers = Mapping[str, str]
 
 
 class Kind(Enum):
@@ -107,36 +105,33 @@ class Problem(BaseModel):
 
 
 class Refused(Exception):  # noqa: N818 - says what happened
-    """A call is refused, for a reason, with headers for the answer."""
+    """A call is refused for a reason.
 
-    def __init__(self, kind: Kind, *, headers: Headers | None = None) -> None:
+    `retry_seconds` is when to try again, and `errors` what is wrong with the call.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        *,
+        retry_seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[Fault] = (),
+    ) -> None:
         super().__init__(kind.word)
         self.kind = kind
         self.headers = dict(headers or {})
+        if retry_seconds is not None:
+            self.headers["Retry-After"] = str(max(1, round(retry_seconds)))
+        self._errors = errors
+
+    def response(self) -> Response:
+        """The answer to the call."""
+        kind = self.kind
+        errors = {"errors": [fault.model_dump() for fault in self._errors]} if self._errors else {}
+        return problem_response(kind.word, kind.status, kind.detail, headers=self.headers, **errors)
 
 
-def problem(kind: Kind, *, headers: Headers | None = None, errors: list[Fault] | None = None) -> Response:
-    """The answer to a call that is refused."""
-    body = Problem(
-        type=PROBLEM_URN + kind.word,
-        title=kind.word.replace("-", " ").capitalize(),
-        status=kind.status,
-        detail=kind.detail,
-        errors=errors,
-    )
-    return Response(
-        body.model_dump_json(exclude_none=True),
-        status_code=kind.status,
-        media_type=PROBLEM_MEDIA_TYPE,
-        headers=dict(headers or {}),
-    )
-
-
-def refusal(refused: Refused) -> Response:
-    """The answer to a refused call."""
-    return problem(refused.kind, headers=refused.headers)
-
-
-def later(seconds: float) -> dict[str, str]:
-    """The header that says when to try again."""
-    return {"Retry-After": str(max(1, round(seconds)))}
+def unavailable() -> Refused:
+    """The refusal while Redis or Kafka cannot be reached."""
+    return Refused(Kind.UNAVAILABLE, retry_seconds=2.0)

@@ -38,6 +38,17 @@ _IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$", "minLength": 1, "maxLength": 255},
 }
 
+_RETRY_AFTER = {"description": "seconds after which to try again", "schema": {"type": "integer"}}
+_HEADERS: dict[int, dict[str, Any]] = {
+    401: {
+        "headers": {
+            "WWW-Authenticate": {"description": "asks for a bearer token", "schema": {"type": "string"}}
+        }
+    },
+    429: {"headers": {"Retry-After": _RETRY_AFTER}},
+    503: {"headers": {"Retry-After": _RETRY_AFTER}},
+}
+
 Responses = dict[int | str, dict[str, Any]]
 
 
@@ -50,22 +61,10 @@ def problems(*kinds: Kind, changes: bool = False) -> Responses:
         status: {
             "description": "; ".join(f"`{kind.word}`: {kind.detail}" for kind in several),
             "content": {PROBLEM_MEDIA_TYPE: {"schema": _SCHEMA}},
-            **_headers(status),
+            **_HEADERS.get(status, {}),
         }
         for status, several in sorted(by_status.items())
     }
-
-
-def _headers(status: int) -> dict[str, Any]:
-    described = {
-        401: ("WWW-Authenticate", "asks for a bearer token", {"type": "string"}),
-        429: ("Retry-After", "seconds after which to try again", {"type": "integer"}),
-        503: ("Retry-After", "seconds after which to try again", {"type": "integer"}),
-    }
-    if status not in described:
-        return {}
-    name, description, schema = described[status]
-    return {"headers": {name: {"description": description, "schema": schema}}}
 
 
 def describe(api: FastAPI) -> dict[str, Any]:
@@ -82,8 +81,6 @@ def describe(api: FastAPI) -> dict[str, Any]:
     schemas = components["schemas"]
     problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= {**problem.pop("$defs", {}), "Problem": problem}
-    for name in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(name, None)
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}]
     for path in document["paths"].values():

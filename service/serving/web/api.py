@@ -15,8 +15,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import Activity, activity
 from service.serving.documents.base import Document, Problem
 from service.serving.documents.confusion import ConfusionMatrix, confusion_matrix
-from service.serving.documents.drift_measures import GroupDrift
-from service.serving.documents.drifts import group_drift
+from service.serving.documents.drifts import GroupDrift, group_drift
 from service.serving.documents.group_details import Reliability, Timeline, reliability, timeline
 from service.serving.documents.groups import GroupTable, Order, SortKey, group_table
 from service.serving.documents.models import ModelState, Overview, model_state, overview
@@ -164,12 +163,11 @@ def _add_performance(api: FastAPI, view: SnapshotView) -> None:
         PerformanceState,
     )
     def read_performance(model: str, assessment: Assessed, request: Request) -> Response:
-        snapshot = view.snapshot(model)
         return _answer(
             request,
-            snapshot,
+            view.snapshot(model),
             lambda taken: performance_state(taken, assessment),
-            made_at=_learned_at(snapshot, assessment),
+            assessment=assessment,
         )
 
     @_shows(
@@ -179,21 +177,14 @@ def _add_performance(api: FastAPI, view: SnapshotView) -> None:
         Recalibration,
     )
     def read_recalibration(model: str, assessment: Assessed, form: MapForm, request: Request) -> Response:
-        snapshot = view.snapshot(model)
         return _answer(
             request,
-            snapshot,
+            view.snapshot(model),
             lambda taken: recalibration(taken, assessment, form),
-            made_at=_learned_at(snapshot, assessment),
+            assessment=assessment,
             # Names are of letters, digits, dots, dashes and underscores alone.
             file=f"{model}-{assessment}-{form}.json",
         )
-
-
-def _learned_at(snapshot: ModelSnapshot, assessment: str) -> float | None:
-    """When the performance was last estimated, which happens less often than rounds."""
-    there = snapshot.performances.get(assessment)
-    return None if there is None else there.taken_at
 
 
 def _answer(
@@ -201,19 +192,19 @@ def _answer(
     snapshot: ModelSnapshot,
     document: Callable[[ModelSnapshot], Document],
     *,
-    made_at: float | None = None,
+    assessment: str | None = None,
     file: str | None = None,
 ) -> Response:
     """The document as JSON, or 304 to clients that have it; then it is not even made.
 
-    The ETag depends on `made_at`, or on when the snapshot was taken. With `file` the answer is saved under
-    this name.
+    The ETag depends on when the snapshot was taken, or the performance of `assessment` was last estimated,
+    which happens less often. With `file` the answer is saved under this name.
 
     Raises:
         HTTPException: what is asked for does not exist.
     """
-    known_at = snapshot.taken_at if made_at is None else made_at
-    identity = f"{__version__} {known_at!r} {request.url.path}?{request.url.query}"
+    estimated = snapshot.performances.get(assessment or "", snapshot)
+    identity = f"{__version__} {estimated.taken_at!r} {request.url.path}?{request.url.query}"
     headers = {
         "ETag": f'"{hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()}"',
         "Cache-Control": "no-cache",

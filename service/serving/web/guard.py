@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -73,11 +74,18 @@ def route_of(scope: Scope) -> str:
 
 def internal_error() -> JSONResponse:
     """An answer that reveals nothing of the error."""
-    word, status, detail = INTERNAL_ERROR
-    problem = {
+    return problem_response(*INTERNAL_ERROR)
+
+
+def problem_response(
+    word: str, status: int, detail: str, *, headers: Mapping[str, str] | None = None, **members: object
+) -> JSONResponse:
+    """Problem details (RFC 9457), with the type `word` and any further members."""
+    body = {
         "type": PROBLEM_URN + word,
         "title": word.replace("-", " ").capitalize(),
         "status": status,
         "detail": detail,
+        **members,
     }
-    return JSONResponse(problem, status_code=status, media_type=PROBLEM_MEDIA_TYPE)
+    return JSONResponse(body, status_code=status, headers=headers, media_type=PROBLEM_MEDIA_TYPE)

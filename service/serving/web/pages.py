@@ -1,18 +1,21 @@
-"""The status page, its files, and the runbooks."""
+"""What people use: the status page with its API, and the runbooks."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp
 
-from service.serving.web.runbooks import load_runbooks, runbook_index, runbook_page
+from service.serving.web.api import API_PATH, SnapshotView, build_api
+from service.serving.web.runbooks import load_runbooks, runbook_page
 
 _POLICY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -48,16 +51,37 @@ class _Page:
         return Response(self.content, headers=headers, media_type=self.media_type)
 
 
+def page_app(view: SnapshotView, *, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
+    """The application that people use: status page, runbooks, and what they show as JSON.
+
+    It answers under `allowed_hosts` only, `*.example.com` for names below one; under any, if empty. A
+    browser that another page led here under another name (DNS rebinding) is refused.
+    """
+
+    async def not_found(_: Request, __: Exception) -> Response:
+        # As the API says it, for paths of it too that the mount does not match, such as with a line break.
+        return JSONResponse({"detail": "Not Found"}, status_code=404)
+
+    app = Starlette(
+        routes=[*page_routes(), Mount(API_PATH, build_api(view))], exception_handlers={404: not_found}
+    )
+    if not allowed_hosts:
+        return app
+    return TrustedHostMiddleware(app, allowed_hosts=allowed_hosts, www_redirect=False)
+
+
 def page_routes() -> list[BaseRoute]:
     """Routes of the status page `/`, of its files `/static/…`, and of the runbooks `/docs/runbooks/…`."""
+    folder = Path(__file__).with_name("static")
     static = {
-        path: _Page.of(entry.read_bytes(), _MEDIA_TYPES[suffix])
-        for path, entry in _walk(files("service.serving.web") / "static", "")
-        if (suffix := "." + path.rpartition(".")[2]) in _MEDIA_TYPES
+        file.relative_to(folder).as_posix(): _Page.of(file.read_bytes(), _MEDIA_TYPES[file.suffix])
+        for file in folder.rglob("*")
+        if file.suffix in _MEDIA_TYPES
     }
     texts = load_runbooks()
     runbooks = {name: _Page.of(runbook_page(name, texts).encode(), "text/html") for name in texts}
-    runbooks[""] = _Page.of(runbook_index(texts).encode(), "text/html")
+    if "README" in runbooks:
+        runbooks[""] = runbooks["README"]
     return [
         _served("/", {"": static.pop("index.html")}),
         _served("/static/{path:path}", static),
@@ -74,11 +98,3 @@ def _served(path: str, pages: dict[str, _Page]) -> Route:
         return page.answer(request)
 
     return Route(path, answer)
-
-
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _walk(entry, f"{prefix}{entry.name}/")
-        else:
-            yield prefix + entry.name, entry

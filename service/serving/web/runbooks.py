@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -36,36 +34,16 @@ _PAGE = """<!doctype html>
 
 def load_runbooks() -> dict[str, str]:
     """The runbooks' Markdown by name of the alert; empty where none are installed."""
-    folder = _folder()
-    if not folder.is_dir():
-        return {}
-    return {
-        entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8")
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".md")
-    }
-
-
-def _folder() -> Traversable:
     # A wheel brings the runbooks inside the package; a checkout has them among the other documents.
-    packaged = files("service.serving.web") / "runbooks"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs" / "runbooks"
+    packaged = Path(__file__).with_name("runbooks")
+    folder = packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs" / "runbooks"
+    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.md"))}
 
 
 def runbook_page(name: str, runbooks: Mapping[str, str]) -> str:
-    """One runbook as HTML."""
-    return _PAGE.format(title=html.escape(name), body=_rendered(runbooks[name], runbooks))
-
-
-def runbook_index(runbooks: Mapping[str, str]) -> str:
-    """The list of all runbooks as HTML; the text of `README.md` where there is one."""
-    if "README" in runbooks:
-        return _PAGE.format(title="Runbooks", body=_rendered(runbooks["README"], runbooks))
-    items = "\n".join(
-        f'<li><a href="/docs/runbooks/{quote(name, safe="")}">{html.escape(name)}</a></li>'
-        for name in runbooks
-    )
-    return _PAGE.format(title="Runbooks", body=f"<h1>Runbooks</h1>\n<ul>\n{items}\n</ul>")
+    """One runbook as HTML; `README` is the list of all."""
+    title = "Runbooks" if name == "README" else html.escape(name)
+    return _PAGE.format(title=title, body=_rendered(runbooks[name], runbooks))
 
 
 def _rendered(markdown: str, runbooks: Mapping[str, str]) -> str:

@@ -84,8 +84,8 @@ const chooser = ({ policy }) => (policy === "planned" ? policy : `policy ${polic
 
 /** @param {Record<string, number>} counts */
 function events(counts) {
-  const told = Object.entries(counts).filter(([, number]) => number);
-  return told.map(([event, number]) => `${count(number)} ${event}`).join(", ") || "none yet";
+  const present = Object.entries(counts).filter(([, number]) => number);
+  return present.map(([event, number]) => `${count(number)} ${event}`).join(", ") || "none yet";
 }
 
 /** Stretches of one bar, each a part of 1. @param {Array<[string, number]>} parts @param {string} label */
@@ -145,9 +145,9 @@ function ranking(ranked) {
   );
 }
 
-/** @param {any[]} told */
-function members(told) {
-  const targeted = told.some((one) => one.missed !== null);
+/** @param {any[]} rows */
+function members(rows) {
+  const targeted = rows.some((one) => one.missed !== null);
   return h(
     "table",
     { class: "ranking members" },
@@ -166,7 +166,7 @@ function members(told) {
     h(
       "tbody",
       {},
-      told.map((one) =>
+      rows.map((one) =>
         h(
           "tr",
           {},
@@ -190,8 +190,8 @@ function members(told) {
   );
 }
 
-/** Challenger less model, in points. @param {any[]} told */
-function challenge(told) {
+/** Challenger less model, in points. @param {any[]} rows */
+function challenge(rows) {
   return h(
     "table",
     { class: "ranking members challenge" },
@@ -210,7 +210,7 @@ function challenge(told) {
     h(
       "tbody",
       {},
-      told.map((one) =>
+      rows.map((one) =>
         h(
           "tr",
           {},

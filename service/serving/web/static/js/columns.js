@@ -14,20 +14,19 @@ const DRIFTED = "Recent traffic differs from the reference, which needs no label
 /** From so large a share on, missed traffic is shown: the terminal does the same. */
 const PARTIAL = 0.01;
 
-/** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
- * threshold is theirs. @param {string} by */
-export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
-
 /** The accuracy that groups must have; null where they are expected to differ.
- * @param {any} state @param {string} grouping @returns {number | null} */
-export function wantedOf(state, grouping) {
-  const { by } = state.groupings.find((/** @type {any} */ one) => one.name === grouping) ?? {};
-  return isExpectedToDiffer(by) ? null : state.thresholds.min_accuracy;
+ * @param {any} state @param {string} name @returns {number | null} */
+export function accuracyTarget(state, name) {
+  const grouping = state.groupings.find((/** @type {any} */ one) => one.name === name);
+  return grouping?.has_threshold ? state.thresholds.min_accuracy : null;
 }
+
+/** Whether a grouping is configured by people, rather than one that every model has. @param {any} grouping */
+export const isConfigured = (grouping) => grouping.has_threshold && grouping.by !== "all";
 
 /** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */
 export function columns(state, table, axis) {
-  const wanted = wantedOf(state, table.grouping);
+  const wanted = accuracyTarget(state, table.grouping);
   const costs = table.groups.some((/** @type {any} */ group) => group.cost);
   const all = [
     { key: "group", sort: "group", title: "Group", cell: null },

@@ -1,7 +1,7 @@
 /** Everything that one view shows, read from the API. */
 
 import { get, Missing, modelPath } from "./api.js";
-import { isExpectedToDiffer } from "./columns.js";
+import { isConfigured } from "./columns.js";
 
 export const PAGE = 100;
 
@@ -18,9 +18,9 @@ export async function load(place, pages) {
   const state = stateOf(await get(path));
   const linked = unknown ? null : place.grouping;
   const grouping = groupingOf(state, linked);
-  const strange =
+  const missing =
     linked && grouping !== linked ? `${summary.model} has no grouping “${linked}”, or no traffic in it yet.` : null;
-  const group = strange || unknown || !grouping ? null : place.group;
+  const group = missing || unknown || !grouping ? null : place.group;
   const [table, confusion, activity, performances] = await Promise.all([
     grouping ? tableOf(path, grouping, place, pages) : null,
     state.has_confusion ? get(`${path}/confusion`, { classes: 12 }).catch(nothing) : null,
@@ -28,33 +28,30 @@ export async function load(place, pages) {
     performancesOf(path, state),
   ]);
   const detail = group ? await detailOf(path, grouping, group, table, state) : null;
-  return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, performances, detail };
+  return { overview, summary, unknown: unknown ?? missing, state, table, confusion, activity, performances, detail };
 }
 
-/** Of a replica that is not upgraded yet, with nothing in what it does not tell. @param {any} told */
-const overviewOf = (told) => ({
-  ...told,
-  models: told.models.map((/** @type {any} */ model) => ({ missed_targets: 0, ...model })),
+/** The overview of a replica that is not upgraded yet, with defaults for fields that it lacks. @param {any} overview */
+const overviewOf = (overview) => ({
+  ...overview,
+  models: overview.models.map((/** @type {any} */ model) => ({ missed_targets: 0, ...model })),
 });
 
-/** The same of one model. @param {any} told */
-const stateOf = (told) => ({
+/** The same of one model. @param {any} state */
+const stateOf = (state) => ({
   performances: [],
-  ...told,
-  assessments: told.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
+  ...state,
+  assessments: state.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
 });
 
-/** The grouping that is asked for, else the one where something is wrong. @param {any} state @param {string | null} wanted */
+/** The grouping that is asked for, else one with a finding. @param {any} state @param {string | null} wanted */
 function groupingOf(state, wanted) {
   const names = state.groupings.map((/** @type {any} */ grouping) => grouping.name);
   if (names.includes(wanted)) return wanted;
-  const wrong = state.findings.find(
-    (/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping),
+  const finding = state.findings.find(
+    (/** @type {any} */ one) => one.grouping !== "all" && names.includes(one.grouping),
   );
-  const telling = state.groupings.find(
-    (/** @type {any} */ grouping) => grouping.by !== "all" && !isExpectedToDiffer(grouping.by),
-  );
-  return wrong?.grouping ?? telling?.name ?? names[0] ?? null;
+  return finding?.grouping ?? state.groupings.find(isConfigured)?.name ?? names[0] ?? null;
 }
 
 /** @param {string} path @param {string} grouping @param {Place} place @param {number} pages */
@@ -90,13 +87,13 @@ async function detailOf(path, grouping, group, table, state) {
 
 /** @param {string} path @param {any} state */
 async function performancesOf(path, state) {
-  const learned = state.performances.filter((/** @type {any} */ summary) => summary.taken_at !== null);
-  const told = await Promise.all(
-    learned.map((/** @type {any} */ summary) =>
+  const estimated = state.performances.filter((/** @type {any} */ summary) => summary.taken_at !== null);
+  const found = await Promise.all(
+    estimated.map((/** @type {any} */ summary) =>
       get(`${path}/performance/${encodeURIComponent(summary.name)}`).catch(nothing),
     ),
   );
-  return told.filter(Boolean);
+  return found.filter(Boolean);
 }
 
 /** A group that is linked to, but not on the pages shown. @param {string} path @param {string} grouping @param {string} group */

@@ -1,6 +1,6 @@
 /** One group, closer: what to do next, how it came about, where the scores mislead. */
 
-import { wantedOf } from "./columns.js";
+import { accuracyTarget } from "./columns.js";
 import { h } from "./dom.js";
 import { counted, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
 import { runbookPath } from "./runbooks.js";
@@ -11,7 +11,7 @@ import { timelineView } from "./timeline.js";
 const NARROW = 760;
 
 /** From this share of its own labels on, nothing worth telling comes from elsewhere. */
-const STANDS_ALONE = 0.995;
+const OWN_LABELS_ALONE = 0.995;
 
 /** @param {any} group @param {any} detail timeline and reliability, once they are there @param {any} data */
 export function detailView(group, detail, data) {
@@ -26,11 +26,11 @@ export function detailView(group, detail, data) {
       { class: "next" },
       h("h3", {}, "What to do next"),
       advice(group, state, table.grouping).map((words) => h("p", {}, words)),
-      restsOn(group),
+      estimateSource(group),
     ),
     detail && !detail.missing
       ? [
-          timelineView(detail.timeline, wantedOf(state, table.grouping), group.evidence?.change, wide ? inside * 0.56 : inside),
+          timelineView(detail.timeline, accuracyTarget(state, table.grouping), group.evidence?.change, wide ? inside * 0.56 : inside),
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
           detail.drift && driftView(detail.drift, wide ? inside * 0.56 : inside),
         ]
@@ -39,30 +39,30 @@ export function detailView(group, detail, data) {
 }
 
 /** How far the group's own labels go, and what they are drawn towards. @param {any} group */
-function restsOn(group) {
+function estimateSource(group) {
   if (group.own_rate === null)
     return h("p", { class: "rests" }, "It has no labels of its own: the estimate comes from scores and other groups.");
-  const told = `Raw ${percent(group.own_rate)}, estimate ${percent(group.accuracy.mean)}. `;
+  const estimate = `Raw ${percent(group.own_rate)}, estimate ${percent(group.accuracy.mean)}. `;
   const rest =
-    group.own_share > STANDS_ALONE
+    group.own_share > OWN_LABELS_ALONE
       ? "The estimate comes from its own labels, weighted by the current scores of its traffic."
       : `${percent(group.own_share)} of the estimate comes from its own labels, the rest from scores and other groups.`;
-  return h("p", { class: "rests" }, told + rest);
+  return h("p", { class: "rests" }, estimate + rest);
 }
 
 /** @param {any} group @param {any} state @param {string} grouping @returns {any[]} paragraphs */
 function advice(group, state, grouping) {
   const { min_accuracy: wanted, max_ece: most } = state.thresholds;
-  const said = [];
-  if (group.verdict === "fails") said.push(...failing(group, state, grouping));
-  if (group.verdict === "open") said.push(undecided(group, wanted));
+  const sentences = [];
+  if (group.verdict === "fails") sentences.push(...failing(group, state, grouping));
+  if (group.verdict === "open") sentences.push(undecided(group, wanted));
   if (group.verdict === "meets") {
-    said.push(
+    sentences.push(
       `No action for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`,
     );
   }
   if (group.verdict === "none") {
-    said.push(
+    sentences.push(
       `Accuracy is ${interval(group.accuracy)}. ` +
         (wanted === null
           ? "alerts.min_accuracy is not configured, so no alert fires if it is too low."
@@ -70,40 +70,40 @@ function advice(group, state, grouping) {
     );
   }
   if (group.miscalibrated) {
-    said.push([
+    sentences.push([
       `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} on average, and the ` +
         `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
       runbook("miscalibrated", grouping),
     ]);
   }
-  if (group.relearned) said.push(relearned(group.relearned));
-  said.push(...evident(group.evidence));
+  if (group.relearned) sentences.push(relearned(group.relearned));
+  sentences.push(...evidenceSentences(group.evidence));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );
-  const asked = next.find((/** @type {any} */ entry) => entry.group === group.group);
-  if (asked)
-    said.push(
-      `The next label request of assessment ${asked.name} goes here with a probability of ${probability(asked.probability)}: ${asked.why}.`.replace(
+  const entry = next.find((/** @type {any} */ one) => one.group === group.group);
+  if (entry)
+    sentences.push(
+      `The next label request of assessment ${entry.name} goes here with a probability of ${probability(entry.probability)}: ${entry.why}.`.replace(
         /\.\.$/,
         ".",
       ),
     );
-  return said;
+  return sentences;
 }
 
 /** @param {any} evidence */
-function evident(evidence) {
+function evidenceSentences(evidence) {
   if (!evidence) return [];
-  const said = evidence.sentences.length ? [evidence.sentences.join(" ")] : [];
+  const sentences = evidence.sentences.length ? [evidence.sentences.join(" ")] : [];
   if (evidence.change) {
     const { at, earliest, latest, labels } = evidence.change;
-    said.push(
+    sentences.push(
       `It has been less accurate since about ${moment(at)}, probably between ${moment(earliest)} and ${moment(latest)}: ` +
         `${counted(labels, "label")} ago.`,
     );
   }
-  return said;
+  return sentences;
 }
 
 /** @param {any} group @param {any} state @param {string} grouping */

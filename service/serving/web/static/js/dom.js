@@ -50,7 +50,7 @@ function keyOf(node) {
 }
 
 /** @param {Node} a @param {Node} b */
-function alike(a, b) {
+function isSameElement(a, b) {
   return a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
 }
 
@@ -62,7 +62,7 @@ function patchChildren(parent, wanted) {
   for (const node of wanted) {
     const key = keyOf(node);
     const match = key === null ? cursor : keyed.get(key);
-    if (!match || !alike(match, node)) {
+    if (!match || !isSameElement(match, node)) {
       parent.insertBefore(node, cursor);
     } else {
       if (match === cursor) cursor = match.nextSibling;

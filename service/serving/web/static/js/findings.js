@@ -1,6 +1,6 @@
-/** What is known to be wrong, in sentences. */
+/** Groups that violate a threshold, in sentences. */
 
-import { isExpectedToDiffer } from "./columns.js";
+import { isConfigured } from "./columns.js";
 import { h } from "./dom.js";
 import { span } from "./forest.js";
 import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
@@ -18,7 +18,7 @@ const what = (finding) => (finding.kind === "accuracy_low" ? "below the accuracy
 export function findingsView(state, go) {
   const found = state.findings;
   const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
-  if (!found.length) return [title, missedView(state), calm(state)];
+  if (!found.length) return [title, missedView(state), noFindings(state)];
   const rest = found.slice(SHOWN);
   const more = state.finding_count - SHOWN;
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
@@ -107,7 +107,7 @@ function since(finding) {
 }
 
 /** @param {any} state */
-function calm(state) {
+function noFindings(state) {
   const { min_accuracy: accuracy, max_ece: ece } = state.thresholds;
   const missed = missedCount(state) > 0;
   const unwatched = accuracy === null && ece === null;
@@ -137,15 +137,15 @@ function calm(state) {
       unwatched
         ? NO_THRESHOLD
         : `None of ${counted(groups, "group")} violates a threshold (${threshold(state.thresholds.confidence)} confidence). ` +
-            stillOpen(state),
+            undecidedSentence(state),
     ),
   );
 }
 
 /** What people have configured; the others are the same traffic again. @param {any} state */
-function stillOpen(state) {
-  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isExpectedToDiffer(g.by));
-  if (!own.length) return "";
-  const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
-  return `Undecided, more labels needed: ${told}.`;
+function undecidedSentence(state) {
+  const undecided = state.groupings.filter((/** @type {any} */ g) => g.open && isConfigured(g));
+  if (!undecided.length) return "";
+  const parts = undecided.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
+  return `Undecided, more labels needed: ${parts}.`;
 }

@@ -1,6 +1,6 @@
 /** The groups of one grouping: a table that is a forest plot. */
 
-import { columns, header, isExpectedToDiffer, wantedOf } from "./columns.js";
+import { accuracyTarget, columns, header, isConfigured } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
@@ -13,7 +13,7 @@ import { address, follow } from "./place.js";
 /** @param {any} data @param {Place} place @param {Go} go @param {() => void} more */
 export function groupsView(data, place, go, more) {
   const { state, table, detail } = data;
-  const wanted = wantedOf(state, table.grouping);
+  const wanted = accuracyTarget(state, table.grouping);
   const rows =
     detail?.pinned && detail.grouping === table.grouping && detail.group === place.group
       ? [detail.pinned, ...table.groups]
@@ -25,7 +25,7 @@ export function groupsView(data, place, go, more) {
     h(
       "nav",
       { class: "tabs", "aria-label": "Groupings" },
-      ownFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
+      configuredFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
     ),
     tools(data, shown, place, go),
     state.drift && h("p", { class: "note" }, prose(state.drift.sentence)),
@@ -69,9 +69,8 @@ export function groupsView(data, place, go, more) {
 }
 
 /** What people have configured, before what every model has. @param {any[]} groupings */
-function ownFirst(groupings) {
-  const common = (/** @type {any} */ grouping) => grouping.by === "all" || isExpectedToDiffer(grouping.by);
-  return [...groupings.filter((grouping) => !common(grouping)), ...groupings.filter(common)];
+function configuredFirst(groupings) {
+  return [...groupings.filter(isConfigured), ...groupings.filter((grouping) => !isConfigured(grouping))];
 }
 
 /** @param {any} grouping @param {any} state @param {any} table @param {Go} go */

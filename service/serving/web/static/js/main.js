@@ -29,7 +29,7 @@ let timer;
 let unreachableSince = null;
 let problem = "";
 let toGroup = place.group !== null;
-let findingsTold = -1;
+let announcedFindings = -1;
 
 /** @param {string} id */
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -46,7 +46,7 @@ function go(changes, remember = true, jump = false) {
   look("search" in changes ? TYPING_MS : 0);
 }
 
-/** Looks now, or soon; what was under way for another place is not shown. @param {number} [delay] */
+/** Looks now, or soon; what was loading for another place is not shown. @param {number} [delay] */
 function look(delay = 0) {
   clearTimeout(timer);
   turn += 1;
@@ -103,7 +103,7 @@ function show() {
   section("assessments", state.assessments.length > 0 && assessmentsView(state));
   section("confusion", confusion && confusionView(confusion));
   section("activity", activityView(activity, data.width));
-  settle(state);
+  afterDraw(state);
 }
 
 function performance() {
@@ -117,12 +117,12 @@ function section(id, content) {
 }
 
 /** What follows once all is drawn. @param {any} state */
-function settle(state) {
+function afterDraw(state) {
   const wrong = state.finding_count + missedCount(state);
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
-  if (findingsTold >= 0 && findingsTold !== wrong)
+  if (announcedFindings >= 0 && announcedFindings !== wrong)
     part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";
-  findingsTold = wrong;
+  announcedFindings = wrong;
   const search = /** @type {HTMLInputElement | null} */ (document.getElementById("search"));
   if (search && search !== document.activeElement) search.value = place.search ?? "";
   const row = document.querySelector("tr.row.expanded");
@@ -134,11 +134,11 @@ function settle(state) {
   }
 }
 
-/** What is the matter with the page itself, and how old the beliefs are. */
+/** What is wrong with the page itself, and how old the estimates are. */
 function notice() {
   const words =
     unreachableSince === null
-      ? noticed()
+      ? noticeText()
       : `Credence has not answered since ${moment(unreachableSince)}. ${data ? "The page shows the last data. " : ""}${problem ? `(${problem})` : ""}`;
   const box = part("notice");
   box.hidden = !words;
@@ -152,7 +152,7 @@ function notice() {
   fresh.classList.toggle("stale", age.stale || unreachableSince !== null);
 }
 
-function noticed() {
+function noticeText() {
   if (!data) return "";
   if (data.unknown) return data.unknown;
   if (!data.summary) return "No model is configured.";

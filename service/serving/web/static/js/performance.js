@@ -24,7 +24,7 @@ const MAPS = [
   ["isotonic", "Isotonic"],
 ];
 
-/** Measures whose targets are known to be missed. @param {any} summary */
+/** Measures whose targets are missed. @param {any} summary */
 export const missedOf = (summary) =>
   summary.measures.filter((/** @type {any} */ measure) => measure.verdict === "fails");
 
@@ -44,7 +44,7 @@ export function performanceView(data, redraw) {
 
 /** @param {any} summary @param {any} data @param {() => void} redraw */
 function one(summary, data, redraw) {
-  const told = data.performances.find((/** @type {any} */ each) => each.assessment === summary.name);
+  const performance = data.performances.find((/** @type {any} */ each) => each.assessment === summary.name);
   const missed = missedOf(summary).length > 0;
   return h(
     "article",
@@ -53,51 +53,51 @@ function one(summary, data, redraw) {
       "p",
       { class: "over" },
       summary.name,
-      told && ` · ${counted(told.labels, "label")} and ${counted(told.scores, "score")} without one · estimated `,
-      told && when(told.taken_at),
+      performance && ` · ${counted(performance.labels, "label")} and ${counted(performance.scores, "score")} without one · estimated `,
+      performance && when(performance.taken_at),
     ),
     h("h3", {}, `Finding ${summary.positive_class}`),
     h("p", { class: "said" }, missed && mark(), prose(summary.sentence)),
-    told && closer(told, data, redraw),
+    performance && thresholdDetails(performance, data, redraw),
   );
 }
 
 const mark = () => h("span", { class: "fails", "aria-hidden": "true" }, "▼ ");
 
-/** @param {any} told @param {any} data @param {() => void} redraw */
-function closer(told, data, redraw) {
-  const picked = pickedOf(told);
+/** @param {any} performance @param {any} data @param {() => void} redraw */
+function thresholdDetails(performance, data, redraw) {
+  const picked = pickedOf(performance);
   const width = data.width > WIDE ? data.width * CURVE_SHARE : data.width - 40;
   return [
-    h("div", { class: "along" }, h("div", {}, curveView({ told, picked, width })), pickerView(told, picked, redraw)),
+    h("div", { class: "along" }, h("div", {}, curveView({ performance, picked, width })), pickerView(performance, picked, redraw)),
     h(
       "div",
       { class: "under" },
-      h("div", { class: "seeing" }, h("h4", {}, "Score models (posterior weights)"), seeing(told.seeing)),
-      h("div", { class: "maps" }, h("h4", {}, "Maps from scores to probabilities, as JSON"), downloads(told)),
+      h("div", { class: "seeing" }, h("h4", {}, "Score models (posterior weights)"), scoreModels(performance.seeing)),
+      h("div", { class: "maps" }, h("h4", {}, "Maps from scores to probabilities, as JSON"), downloads(performance)),
     ),
   ];
 }
 
-/** @param {any} seen */
-function seeing(seen) {
-  const weights = /** @type {Array<[string, number]>} */ (Object.entries(seen.weights)).sort((a, b) => b[1] - a[1]);
+/** @param {any} models */
+function scoreModels(models) {
+  const weights = /** @type {Array<[string, number]>} */ (Object.entries(models.weights)).sort((a, b) => b[1] - a[1]);
   const listed = weights.map(([way, weight]) => `${way} ${probability(weight)}`).join(", ");
   return [
-    h("p", {}, `${WAYS[seen.way] ?? seen.way}: ${listed}.`),
-    seen.misfit &&
+    h("p", {}, `${WAYS[models.way] ?? models.way}: ${listed}.`),
+    models.misfit &&
       h(
         "p",
         { class: "hint" },
-        `The mixture does not fit the scores well (p-value ${probability(seen.misfit_p_value)}). ` +
+        `The mixture does not fit the scores well (p-value ${probability(models.misfit_p_value)}). ` +
           "Scores without a label have less weight, so the same certainty needs more labels.",
       ),
   ];
 }
 
-/** @param {any} told */
-function downloads(told) {
-  const path = `/api/v1${modelPath(told.model)}/performance/${encodeURIComponent(told.assessment)}/recalibration`;
+/** @param {any} performance */
+function downloads(performance) {
+  const path = `/api/v1${modelPath(performance.model)}/performance/${encodeURIComponent(performance.assessment)}/recalibration`;
   return h(
     "p",
     { class: "actions" },
@@ -112,7 +112,7 @@ function downloads(told) {
   );
 }
 
-/** Told above all: targets that are known to be missed. @param {any} state */
+/** Shown above all: missed targets. @param {any} state */
 export function missedView(state) {
   const missed = state.performances.filter((/** @type {any} */ summary) => missedOf(summary).length);
   if (!missed.length) return null;

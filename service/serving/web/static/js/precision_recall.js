@@ -7,14 +7,14 @@ import { bounds, interval, percent, threshold } from "./format.js";
 const HEIGHT = 340;
 const DIAMOND = 8;
 
-/** @typedef {{told: any, picked: number, width: number}} Drawn a performance, and which of its thresholds is picked */
+/** @typedef {{performance: any, picked: number, width: number}} Drawn a performance, and which of its thresholds is picked */
 
 /** @param {Drawn} drawn */
-export function curveView({ told, picked, width }) {
+export function curveView({ performance, picked, width }) {
   const of = { ...frame(width, HEIGHT), bottom: HEIGHT - 40, top: 26 };
   const x = d3.scaleLinear([0, 1], [of.left, of.right]);
   const y = d3.scaleLinear([0, 1], [of.bottom, of.top]);
-  const points = told.curve.filter((/** @type {any} */ point) => point.precision);
+  const points = performance.curve.filter((/** @type {any} */ point) => point.precision);
   const band = d3.area(
     (/** @type {any} */ p) => x(p.recall),
     (/** @type {any} */ p) => y(p.precision.lower),
@@ -24,13 +24,13 @@ export function curveView({ told, picked, width }) {
     (/** @type {any} */ p) => x(p.recall),
     (/** @type {any} */ p) => y(p.precision.median),
   );
-  const at = told.thresholds[picked];
+  const at = performance.thresholds[picked];
   return [
     figure(
       of,
       {
         title: "Precision by recall",
-        label: `Precision-recall curve of class ${told.positive_class}; at the threshold that is picked, ${words(at)}`,
+        label: `Precision-recall curve of class ${performance.positive_class}; at the threshold that is picked, ${words(at)}`,
       },
       percentAxis(y, of),
       bottomAxis(x, of, (value) => `${Math.round(100 * value)}`, 60),
@@ -38,16 +38,16 @@ export function curveView({ told, picked, width }) {
       s("text", { x: of.right, y: HEIGHT - 6, "text-anchor": "end" }, "recall, %"),
       s("path", { class: "band", d: band(points) }),
       s("path", { class: "course", d: line(points) }),
-      targets(told, x, y, of),
+      targets(performance, x, y, of),
       ranges(at, x, y),
-      mark(told.thresholds[told.best], "best", x, y, (cx, cy) => s("circle", { class: "best", cx, cy, r: 11 })),
-      mark(told.thresholds[told.operating], "in use", x, y, (cx, cy) =>
+      mark(performance.thresholds[performance.best], "best", x, y, (cx, cy) => s("circle", { class: "best", cx, cy, r: 11 })),
+      mark(performance.thresholds[performance.operating], "in use", x, y, (cx, cy) =>
         s("path", { class: "used", d: diamond(cx, cy) }),
       ),
       mark(at, "picked", x, y, (cx, cy) => s("circle", { class: "mean picked", cx, cy, r: 4.5 })),
       points.map((/** @type {any} */ point, /** @type {number} */ i) => readout(point, i, points, x, of)),
     ),
-    legend(told),
+    legend(performance),
   ];
 }
 
@@ -81,11 +81,11 @@ function ranges(at, x, y) {
   ];
 }
 
-/** Lines at the targets that the axes can show. @param {any} told @param {any} x @param {any} y
+/** Lines at the targets that the axes can show. @param {any} performance @param {any} x @param {any} y
  * @param {import("./chart.js").Frame} of */
-function targets(told, x, y, of) {
+function targets(performance, x, y, of) {
   const wanted = (/** @type {string} */ name) =>
-    told.measures.find((/** @type {any} */ one) => one.measure === name).target;
+    performance.measures.find((/** @type {any} */ one) => one.measure === name).target;
   const [precision, recall] = [wanted("precision"), wanted("recall")];
   return [
     precision !== null && [
@@ -115,8 +115,8 @@ function readout(point, i, points, x, of) {
   );
 }
 
-/** @param {any} told */
-function legend(told) {
+/** @param {any} performance */
+function legend(performance) {
   const sample = (/** @type {SVGElement[]} */ ...marks) =>
     s("svg", { class: "chart-sample", width: 24, height: 20, "aria-hidden": "true" }, marks);
   return h(
@@ -132,7 +132,7 @@ function legend(told) {
         s("rect", { class: "band", x: 0, y: 3, width: 24, height: 14 }),
         s("path", { class: "course", d: "M0,10H24" }),
       ),
-      `median, with ${threshold(told.interval)} band`,
+      `median, with ${threshold(performance.interval)} band`,
     ),
   );
 }

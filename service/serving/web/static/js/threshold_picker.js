@@ -16,28 +16,28 @@ const MEASURES = /** @type {const} */ ([
  * @type {Map<string, "operating" | "best" | number | null>} */
 const picks = new Map();
 
-/** @param {any} told */
-const keyOf = (told) => `${told.model} ${told.assessment}`;
+/** @param {any} performance */
+const keyOf = (performance) => `${performance.model} ${performance.assessment}`;
 
-/** Position of the threshold that is picked; the one in use before any is. @param {any} told @returns {number} */
-export function pickedOf(told) {
-  const pick = picks.get(keyOf(told));
-  if (pick === undefined || pick === "operating") return told.operating;
-  if (pick === "best") return told.best;
-  if (pick === null) return told.thresholds.length - 1;
-  const off = told.thresholds.map((/** @type {any} */ one) => Math.abs((one.threshold ?? Infinity) - pick));
+/** Position of the threshold that is picked; the one in use before any is. @param {any} performance @returns {number} */
+export function pickedOf(performance) {
+  const pick = picks.get(keyOf(performance));
+  if (pick === undefined || pick === "operating") return performance.operating;
+  if (pick === "best") return performance.best;
+  if (pick === null) return performance.thresholds.length - 1;
+  const off = performance.thresholds.map((/** @type {any} */ one) => Math.abs((one.threshold ?? Infinity) - pick));
   return off.indexOf(Math.min(...off));
 }
 
-/** @param {any} told a performance @param {number} picked @param {() => void} redraw */
-export function pickerView(told, picked, redraw) {
-  const at = told.thresholds[picked];
-  const id = `threshold-${told.assessment}`;
+/** @param {any} performance a performance @param {number} picked @param {() => void} redraw */
+export function pickerView(performance, picked, redraw) {
+  const at = performance.thresholds[picked];
+  const id = `threshold-${performance.assessment}`;
   const pick = (/** @type {"operating" | "best" | number | null} */ what) => {
-    picks.set(keyOf(told), what);
+    picks.set(keyOf(performance), what);
     redraw();
   };
-  const slide = (/** @type {any} */ event) => pick(told.thresholds[Number(event.target.value)].threshold);
+  const slide = (/** @type {any} */ event) => pick(performance.thresholds[Number(event.target.value)].threshold);
   return h(
     "div",
     { class: "picker" },
@@ -45,25 +45,25 @@ export function pickerView(told, picked, redraw) {
     h(
       "p",
       { class: "at" },
-      h("output", { for: id, class: "figure" }, scoreOf(told, picked)),
+      h("output", { for: id, class: "figure" }, scoreOf(performance, picked)),
       " ",
-      standing(told, picked),
+      thresholdNotes(performance, picked),
     ),
     h("input", {
       id,
       type: "range",
       min: 0,
-      max: told.thresholds.length - 1,
+      max: performance.thresholds.length - 1,
       step: 1,
       value: picked,
-      "aria-valuetext": spoken(told, picked),
+      "aria-valuetext": valueText(performance, picked),
       oninput: slide,
     }),
     h(
       "p",
       { class: "actions" },
-      jump("Best", "best", picked === told.best, pick),
-      jump("In use", "operating", picked === told.operating, pick),
+      jump("Best", "best", picked === performance.best, pick),
+      jump("In use", "operating", picked === performance.operating, pick),
     ),
     h(
       "table",
@@ -72,12 +72,12 @@ export function pickerView(told, picked, redraw) {
       h(
         "tbody",
         {},
-        MEASURES.map(([name, title]) => row(title, measured(at[name]), wanted(told, name))),
+        MEASURES.map(([name, title]) => row(title, measured(at[name]), wanted(performance, name))),
         at.met !== null && row("P(all targets met)", h("span", { class: "value" }, probability(at.met)), ""),
-        cost(told, at),
+        cost(performance, at),
       ),
     ),
-    costNote(told),
+    costNote(performance),
   );
 }
 
@@ -96,30 +96,30 @@ function digits(score) {
   return score > FINE && score < 1 ? Number(score.toFixed(6)).toString() : score.toFixed(3);
 }
 
-/** The threshold in use as it was configured, others as they are. @param {any} told @param {number} picked */
-function scoreOf(told, picked) {
-  if (picked === told.operating) return String(told.threshold);
-  const { threshold: score } = told.thresholds[picked];
+/** The threshold in use as it was configured, others as they are. @param {any} performance @param {number} picked */
+function scoreOf(performance, picked) {
+  if (picked === performance.operating) return String(performance.threshold);
+  const { threshold: score } = performance.thresholds[picked];
   return score === null ? "none" : digits(score);
 }
 
-/** @param {any} told @param {number} picked */
-function standing(told, picked) {
+/** @param {any} performance @param {number} picked */
+function thresholdNotes(performance, picked) {
   const words = [
-    picked === told.operating && "in use",
-    picked === told.best && "the best",
-    told.thresholds[picked].threshold === null && "nothing is called positive",
+    picked === performance.operating && "in use",
+    picked === performance.best && "the best",
+    performance.thresholds[picked].threshold === null && "nothing is called positive",
   ].filter(Boolean);
   return h("span", { class: "note" }, words.join(", "));
 }
 
-/** @param {any} told @param {number} picked */
-function spoken(told, picked) {
-  const at = told.thresholds[picked];
+/** @param {any} performance @param {number} picked */
+function valueText(performance, picked) {
+  const at = performance.thresholds[picked];
   const values = MEASURES.slice(0, 2).map(([name, title]) =>
     at[name] ? `${title.toLowerCase()} ${percent(at[name].mean)}` : "",
   );
-  return [scoreOf(told, picked), ...values].filter(Boolean).join(", ");
+  return [scoreOf(performance, picked), ...values].filter(Boolean).join(", ");
 }
 
 /** @param {string} title @param {any} value @param {string} note */
@@ -138,16 +138,16 @@ const measured = (value) =>
     ? [h("span", { class: "value" }, percent(value.mean)), " ", h("span", { class: "bounds" }, bounds(value))]
     : "unknown";
 
-/** @param {any} told @param {string} name */
-function wanted(told, name) {
-  const { target } = told.measures.find((/** @type {any} */ one) => one.measure === name);
+/** @param {any} performance @param {string} name */
+function wanted(performance, name) {
+  const { target } = performance.measures.find((/** @type {any} */ one) => one.measure === name);
   if (target === null) return "";
   return `${name === "false_positive_rate" ? "≤" : "≥"}${NBSP}${threshold(target)}`;
 }
 
-/** @param {any} told @param {any} at */
-function cost(told, at) {
-  if (!told.error_costs.configured) return row("Called wrongly", measured(at.cost), "");
+/** @param {any} performance @param {any} at */
+function cost(performance, at) {
+  if (!performance.error_costs.configured) return row("Called wrongly", measured(at.cost), "");
   const { lower, mean, upper } = at.cost;
   const value = [
     h("span", { class: "value" }, plain(mean)),
@@ -157,9 +157,9 @@ function cost(told, at) {
   return row("Expected cost", value, "");
 }
 
-/** @param {any} told */
-function costNote(told) {
-  const { configured, false_positive: wrong, false_negative: missed } = told.error_costs;
+/** @param {any} performance */
+function costNote(performance) {
+  const { configured, false_positive: wrong, false_negative: missed } = performance.error_costs;
   if (!configured) return null;
   return h("p", { class: "note" }, `Of an item; a false positive costs ${plain(wrong)}, a false negative ${plain(missed)}.`);
 }

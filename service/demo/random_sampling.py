@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.demo.configuration import SCORE_BINS
-from service.demo.history import Stream
+from service.demo.journal import Stream
 from service.demo.world import CAMERAS, DEGRADED_CAMERA
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.balance_heuristic import sums
