@@ -86,7 +86,9 @@ def test_reshuffling_is_as_close_as_random_sampling_where_patterns_tell_nothing(
 
 def test_resampling_labels_less_and_errs_more() -> None:
     items = overlapping(0.5)
-    ratio = ((errors_at(0.5, "resample")[:, 1:] ** 2).mean() / items.random_sampling(WANTED)[1:].mean()) ** 0.5
+    ratio = (
+        (errors_at(0.5, "resample")[:, 1:] ** 2).mean() / items.random_sampling(WANTED)[1:].mean()
+    ) ** 0.5
     # Drawn again with replacement, the variance of a mean doubles: at most by 1.42 without strata, less the
     # part of it that strata save, more by what the population is finite.
     assert 1.2 < ratio < 1.55
