@@ -148,7 +148,7 @@ def _ingest(told: Sequence[Figures]) -> str:
 The client's own Python code is most of the cost of small records. Credence always reduces it by collecting garbage
 rarely and by keeping freed memory for the next batch. With `kafka.fast_fetch: true` it also receives responses in large
 pieces and parses record batches in one loop. This is off by default, because it replaces parts of the client library.
-It is used only with known versions of the library, and only after it has read samples exactly as the library does.
+It is used only with versions of the library for which tests show that it reads exactly as the library does.
 
 The first two fifths of a stream, in which the pool fills, are not measured.
 

@@ -33,7 +33,7 @@ from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import EmbeddedServerError
 from service.kafka.clients import build_admin, build_consumer
-from service.kafka.membership import join
+from service.kafka.topic_metadata import join
 from service.store.client import build_redis
 
 PARTITIONS = 4

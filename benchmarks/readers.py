@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
-from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import decode_records
+from service.app.consumer_wiring import prediction_formats
 from service.app.memory_tuning import collect_rarely
 from service.config.settings import Settings
 from service.kafka.clients import build_consumer
-from service.kafka.membership import join
+from service.kafka.topic_metadata import join
 
 Reader = Literal[
     "poll", "poll, garbage collected rarely", "poll and decode", "credence", "credence, fast fetch"
@@ -65,7 +65,7 @@ def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: 
 def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed: int) -> Reading:
     settings = Settings.model_validate(told)
     consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
-    responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
+    formats = prediction_formats(settings)
     join(consumer, settings.kafka.topics.predictions)
     if reader != "poll":
         collect_rarely()
@@ -74,7 +74,7 @@ def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed
     while read < _NEARLY_ALL * predictions:
         for records in consumer.poll(_POLL_MS).values():
             if reader == "poll and decode":
-                decode_records(records, message_bytes=settings.bounds.message_bytes, responses=responses)
+                decode_records(records, message_bytes=settings.bounds.message_bytes, formats=formats)
             read += packed * len(records)
         if read >= WARM * predictions and not first:
             first, began, cpu = read, time.perf_counter(), time.process_time()

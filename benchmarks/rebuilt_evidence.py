@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.newcomers import ALPHA, LABELS, REFERENCE, THRESHOLD
 from service.config.settings import Settings
 from service.domain.arrays import Flags
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import definitions
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.monitoring.anytime_tests import GroupingEvidence

@@ -35,8 +35,8 @@ from service.app.monitor_wiring import model_monitor
 from service.app.wiring import label_store, model_keys, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
-from service.domain.grouping_fingerprints import definitions
-from service.domain.sketch import Sketch
+from service.domain.cells import definitions
+from service.domain.grouping_pool import Sketch
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.request_builder import Pooled, VendorAssignment, request_of
 from service.store.client import build_redis

@@ -14,11 +14,10 @@ from benchmarks.known_classifiers import Classifier
 from service.app.pool_sizing import asked_pools
 from service.config.assessments import PerformanceSettings
 from service.config.settings import Settings
-from service.domain.grouping_pool import GroupingPool
+from service.domain.grouping_pool import EMPTY_SKETCH, GroupingPool
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
-from service.domain.sketch import EMPTY_SKETCH
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook

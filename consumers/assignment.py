@@ -1,23 +1,60 @@
-"""The partitions of one topic that Kafka assigns to this process."""
+"""The partitions of one topic that Kafka assigns to this process, and the step that processes them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from queue import SimpleQueue
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from kafka import TopicPartition
 
 from consumers.continuity import Continuity
 from consumers.polling import Poller
-from consumers.step import Step
-from service.kafka.membership import Membership
-from service.kafka.topic_metadata import TopicLog
+from service.kafka.topic_metadata import Membership, TopicLog
 from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
+
+IDLE_CHECKPOINT_SECONDS = 10.0
+"""How often a step stores its state though nothing has changed: so a Redis that has lost data is noticed."""
+
+
+class Step(Protocol):
+    """Processes the records of one topic; offsets are those of one partition."""
+
+    topic_kind: str
+
+    def assign(self, partition: int, default_offset: int) -> int:
+        """Load a partition's stored state; the offset to read from.
+
+        Raises:
+            Unavailable: Redis does not answer.
+        """
+
+    def revoke(self, partition: int) -> None:
+        """Drop a partition's state."""
+
+    def process(self, partition: int, records: Sequence[Any], now: float) -> None:
+        """Process a batch completely, or fail without any effect.
+
+        Raises:
+            Unavailable: Redis or Kafka does not answer; retry with the same batch.
+            TooManyBadMessages: nothing of the batch was discarded.
+        """
+
+    def advance(self, partition: int, position: int) -> None:
+        """Note that all records before a position were processed, or can no longer come."""
+
+    def flush(self, partition: int, now: float) -> int:
+        """Store the partition's state; the offset up to which it is stored. `now` is in monotonic seconds.
+
+        Raises:
+            FlushRefused: assign the partition again, and read on from the offset that this gives.
+            Unavailable: Redis does not answer; flush again later.
+        """
 
 
 class Rebalances(Membership):
@@ -48,6 +85,7 @@ class Rebalances(Membership):
         self.events.put(("revoked", frozenset(lost)))
 
 
+@dataclass(eq=False, repr=False)
 class Assignment:
     """Takes over and gives up partitions as rebalances say.
 
@@ -59,36 +97,25 @@ class Assignment:
         has_joined: whether the group has ever assigned something to this client.
     """
 
-    def __init__(
-        self,
-        rebalances: Rebalances,
-        step: Step,
-        *,
-        topic_log: TopicLog,
-        continuity: Continuity,
-        poller: Poller,
-        progress: TopicProgress,
-        metrics: PipelineMetrics,
-        start: Literal["earliest", "latest"],
-    ) -> None:
-        self.pending: set[TopicPartition] = set()
-        self.owned: set[TopicPartition] = set()
-        self.unprocessed: dict[TopicPartition, Sequence[Any]] = {}
-        self.unflushed: dict[TopicPartition, int] = {}
-        self.has_joined = False
-        self._rebalances = rebalances
-        self._step = step
-        self._log = topic_log
-        self._continuity = continuity
-        self._poller = poller
-        self._progress = progress
-        self._metrics = metrics
-        self._start = start
+    rebalances: Rebalances
+    step: Step
+    _: KW_ONLY
+    topic_log: TopicLog
+    continuity: Continuity
+    poller: Poller
+    progress: TopicProgress
+    metrics: PipelineMetrics
+    start: Literal["earliest", "latest"]
+    pending: set[TopicPartition] = field(init=False, default_factory=set)
+    owned: set[TopicPartition] = field(init=False, default_factory=set)
+    unprocessed: dict[TopicPartition, Sequence[Any]] = field(init=False, default_factory=dict)
+    unflushed: dict[TopicPartition, int] = field(init=False, default_factory=dict)
+    has_joined: bool = field(init=False, default=False)
 
     def handle_rebalances(self) -> None:
         """Apply the rebalances that came since the last call."""
-        while not self._rebalances.events.empty():
-            event, partitions = self._rebalances.events.get()
+        while not self.rebalances.events.empty():
+            event, partitions = self.rebalances.events.get()
             for tp in partitions:
                 self.release(tp)
                 if event == "assigned":
@@ -101,9 +128,9 @@ class Assignment:
         self.owned.discard(tp)
         self.unprocessed.pop(tp, None)
         self.unflushed.pop(tp, None)
-        self._continuity.forget(tp)
-        self._step.revoke(tp.partition)
-        self._metrics.partition_lost(self._step.topic_kind, tp.partition)
+        self.continuity.forget(tp)
+        self.step.revoke(tp.partition)
+        self.metrics.partition_lost(self.step.topic_kind, tp.partition)
 
     def restart(self, tp: TopicPartition) -> None:
         """Drop what is in memory of a partition, and read it again from its stored offset."""
@@ -116,23 +143,23 @@ class Assignment:
         Raises:
             Unavailable: Redis or Kafka does not answer; partitions not yet started stay pending.
         """
-        self._log.refresh()
+        self.topic_log.refresh()
         for tp in sorted(self.pending):
-            first = self._log.first_offset(tp)
-            default = first if self._reads_from_beginning(tp) else self._log.end_offset(tp)
-            self._continuity.bind_topic(tp, first)
-            stored = self._step.assign(tp.partition, default)
-            self._continuity.report_lost(tp, stored=stored, first_offset=first)
-            self._step.advance(tp.partition, first)
+            first = self.topic_log.first_offset(tp)
+            default = first if self._reads_from_beginning(tp) else self.topic_log.end_offset(tp)
+            self.continuity.bind_topic(tp, first)
+            stored = self.step.assign(tp.partition, default)
+            self.continuity.report_lost(tp, stored=stored, first_offset=first)
+            self.step.advance(tp.partition, first)
             offset = max(stored, first)
-            self._poller.seek(tp, offset)
+            self.poller.seek(tp, offset)
             self.pending.discard(tp)
             self.owned.add(tp)
-            extra = {"topic": self._log.topic, "partition": tp.partition, "offset": offset}
+            extra = {"topic": self.topic_log.topic, "partition": tp.partition, "offset": offset}
             log.info("partition assigned", extra=extra)
 
     def _reads_from_beginning(self, tp: TopicPartition) -> bool:
         """Whether a partition without a stored offset is read from its beginning; added ones always are."""
-        if self._start == "earliest":
+        if self.start == "earliest":
             return True
-        return self._progress.added_later(tp.partition, self._log.partition_count())
+        return self.progress.added_later(tp.partition, self.topic_log.partition_count())

@@ -10,10 +10,13 @@ records of a partition. This relies on private names of the client, which are ch
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import kafka
@@ -32,16 +35,11 @@ REFUSED_BATCH = "refused-batch"
 
 
 def bound_batches(consumer: Any, *, batch_bytes: int, message_bytes: int) -> None:
-    """Make a consumer replace batches that are too large or cannot be decoded by one bad record each.
+    """Make a consumer that has not polled yet replace batches that are too large, or cannot be decoded.
 
-    The record has the batch's last offset and the first bytes of its content. If the batch is too large,
-    these are more than `message_bytes`, so that the record is refused as too large. A fetch ends as soon as
-    it gets larger than `batch_bytes`; the rest is fetched again.
-
-    Args:
-        consumer: a `KafkaConsumer` that has not polled yet.
-        batch_bytes: largest batch after decompression.
-        message_bytes: longest message.
+    Each becomes one bad record. It has the batch's last offset and the first bytes of its content: more than
+    `message_bytes` if the batch is too large, so that the record is refused as too large. A fetch ends as
+    soon as it gets larger than `batch_bytes`; the rest is fetched again.
 
     Raises:
         ConfigurationError: the client's version is not a tested one.
@@ -59,33 +57,23 @@ def bound_batches(consumer: Any, *, batch_bytes: int, message_bytes: int) -> Non
         """Records of one fetch of one partition."""
 
         def _unpack_records(self, tp: Any, records: Any, *deserializers: Any) -> Any:
-            return super()._unpack_records(
-                tp, _BoundedBatches(records, batch_bytes, message_bytes), *deserializers
-            )
+            batches = bounded_batches(records, batch_bytes, message_bytes)
+            bounded = SimpleNamespace(next_batch=partial(next, batches, None))
+            return super()._unpack_records(tp, bounded, *deserializers)
 
     fetcher.PartitionRecords = BoundedPartitionRecords
 
 
-class _BoundedBatches:
-    """The batches of one fetch, in place of the client's `MemoryRecords`."""
-
-    def __init__(self, records: Any, batch_bytes: int, message_bytes: int) -> None:
-        self._records = records
-        self._batch_bytes = batch_bytes
-        self._message_bytes = message_bytes
-        self._last: _BoundedBatch | None = None
-        self._left = batch_bytes
-
-    def next_batch(self) -> Any:
-        if self._last is not None:
-            self._left -= self._last.plain_bytes
-            if self._left <= 0:
-                return None
-        batch = self._records.next_batch()
-        if not isinstance(batch, DefaultRecordBatch):
-            return batch
-        self._last = _BoundedBatch(batch, self._batch_bytes, self._message_bytes)
-        return self._last
+def bounded_batches(records: Any, batch_bytes: int, message_bytes: int) -> Iterator[Any]:
+    """Batches of one fetch, given the client's `MemoryRecords`; each must be iterated before the next."""
+    left = batch_bytes
+    while left > 0 and (batch := records.next_batch()) is not None:
+        if isinstance(batch, DefaultRecordBatch):
+            bounded = _BoundedBatch(batch, batch_bytes, message_bytes)
+            yield bounded
+            left -= bounded.plain_bytes
+        else:
+            yield batch
 
 
 class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no types
@@ -139,14 +127,7 @@ class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library ha
 
 
 def _gunzip(data: bytes, most: int) -> bytes:
-    plain = bytearray()
-    while data and len(plain) < most:
-        member = zlib.decompressobj(wbits=31)
-        plain += member.decompress(data, most - len(plain))
-        if not member.eof and len(plain) < most:
-            raise zlib.error("the stream ends early")
-        data = member.unused_data
-    return bytes(plain)
+    return gzip.GzipFile(fileobj=io.BytesIO(data)).read(most)
 
 
 def _unsnap(data: bytes, most: int) -> bytes:
@@ -196,6 +177,8 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 _UNREADABLE: tuple[type[Exception], ...] = (
     CorruptRecordError,
     zlib.error,
+    gzip.BadGzipFile,
+    EOFError,
     RuntimeError,  # of lz4
     ValueError,
     IndexError,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from kafka import TopicPartition
@@ -28,19 +29,18 @@ _BREAKS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class Continuity:
     """Compares stored offsets with the log, and resets them where the log was truncated or recreated."""
 
-    def __init__(
-        self, topic_log: TopicLog, topic_kind: str, *, progress: TopicProgress, metrics: PipelineMetrics
-    ) -> None:
-        self._log = topic_log
-        self._kind = topic_kind
-        self._progress = progress
-        self._metrics = metrics
-        self._topic_ids: dict[TopicPartition, str] = {}
-        self._out_of_range: dict[TopicPartition, int] = {}
-        self._diverged: dict[TopicPartition, int] = {}
+    topic_log: TopicLog
+    topic_kind: str
+    _: KW_ONLY
+    progress: TopicProgress
+    metrics: PipelineMetrics
+    _topic_ids: dict[TopicPartition, str] = field(init=False, default_factory=dict)
+    _out_of_range: dict[TopicPartition, int] = field(init=False, default_factory=dict)
+    _diverged: dict[TopicPartition, int] = field(init=False, default_factory=dict)
 
     def bind_topic(self, tp: TopicPartition, first_offset: int) -> None:
         """Bind a partition's stored offsets to the current topic id; reset them if they are of another topic.
@@ -48,10 +48,10 @@ class Continuity:
         Raises:
             Unavailable: Redis does not answer.
         """
-        topic_id = self._log.identity
+        topic_id = self.topic_log.identity
         if topic_id is None:
             return
-        abandoned = self._progress.settle(tp.partition, topic_id, first_offset)
+        abandoned = self.progress.bind_topic(tp.partition, topic_id, first_offset)
         self._topic_ids[tp] = topic_id
         if abandoned is not None:
             self._report_break(tp, "recreated", stored=abandoned, next_offset=first_offset)
@@ -61,9 +61,13 @@ class Continuity:
         if stored < first_offset:
             log.error(
                 "records were deleted by the topic's retention before they were read",
-                extra={"topic": self._log.topic, "partition": tp.partition, "lost": first_offset - stored},
+                extra={
+                    "topic": self.topic_log.topic,
+                    "partition": tp.partition,
+                    "lost": first_offset - stored,
+                },
             )
-            self._metrics.records_lost.labels(self._kind).inc(first_offset - stored)
+            self.metrics.records_lost.labels(self.topic_kind).inc(first_offset - stored)
 
     def note_out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
         """Remember positions that Kafka calls out of range."""
@@ -89,7 +93,7 @@ class Continuity:
             Unavailable: Kafka does not answer.
         """
         if any(tp in self._topic_ids for tp in owned):
-            self._log.refresh()
+            self.topic_log.refresh()
 
     def find_broken(self, owned: Collection[TopicPartition]) -> set[TopicPartition]:
         """Partitions to flush, recover and restart."""
@@ -103,22 +107,22 @@ class Continuity:
             Unavailable: Kafka or Redis does not answer; nothing is forgotten.
         """
         if tp in self._diverged or tp in self._out_of_range:
-            self._log.refresh()
+            self.topic_log.refresh()
         if not self.is_recreated(tp):
             self._rewind(tp)
         self.forget(tp)
 
     def is_recreated(self, tp: TopicPartition) -> bool:
         """Whether the cached topic id is another one than that of the partition when it was assigned."""
-        return self._log.identity not in (None, self._topic_ids.get(tp))
+        return self.topic_log.identity not in (None, self._topic_ids.get(tp))
 
     def _rewind(self, tp: TopicPartition) -> None:
         position, fork = self._out_of_range.get(tp), self._diverged.get(tp)
         if position is not None and fork is None:
-            end = self._log.end_offset(tp)
+            end = self.topic_log.end_offset(tp)
             fork = end if position > end else None
         if fork is not None:
-            self._progress.rewind(tp.partition, fork)
+            self.progress.rewind(tp.partition, fork)
             self._report_break(tp, "truncated", stored=position, next_offset=fork)
 
     def _report_break(
@@ -132,10 +136,10 @@ class Continuity:
         log.error(
             _BREAKS[kind],
             extra={
-                "topic": self._log.topic,
+                "topic": self.topic_log.topic,
                 "partition": tp.partition,
                 "stored": stored,
                 "offset": next_offset,
             },
         )
-        self._metrics.log_breaks.labels(self._kind, kind).inc()
+        self.metrics.log_breaks.labels(self.topic_kind, kind).inc()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consumers.dead_letters import Rejected
+from consumers.dead_letters import Place, Rejected
 from service.domain.label_signatures import SIGNATURE_HEADER, VENDOR_HEADER
 
 OWN_PREFIX = "credence-"
@@ -37,47 +37,14 @@ LONGEST_KEY = 1_024
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of a rejected message in its source topic, which identifies the message.
-
-    Attributes:
-        topic: the source topic.
-        partition: of the source topic.
-        offset: of the source record.
-        index: position in an array; None for a single message.
-        timestamp_ms: of the source record, since the epoch, as a recreated topic repeats offsets; None in
-            letters without it.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    index: int | None
-    timestamp_ms: int | None
-
-    def __str__(self) -> str:
-        """For people: topic/partition/offset#index."""
-        index = "" if self.index is None else f"#{self.index}"
-        return f"{self.topic}/{self.partition}/{self.offset}{index}"
-
-    @property
-    def identity(self) -> str:
-        """For programs: with the timestamp."""
-        return f"{self}@{'' if self.timestamp_ms is None else self.timestamp_ms}"
-
-
-@dataclass(frozen=True)
 class Letter:
     """One record of the dead-letter topic.
 
     Attributes:
-        partition: of the dead-letter topic.
-        offset: in the dead-letter topic.
+        partition: of the dead-letter topic, as `offset`.
         timestamp_ms: when it was written, since the epoch.
-        reason: as in the metric.
         detail: why, in a sentence.
         place: of the message; None if the record is not one of Credence's letters.
-        key: of the message.
         value: of the message, perhaps truncated.
         headers: of the source record, as far as they fit.
         truncated: whether value, key or headers are incomplete.
@@ -97,25 +64,21 @@ class Letter:
     replayed_from: str
 
 
-def letter_headers(
-    rejected: Rejected, source_topic: str, *, value_bytes: int | None
-) -> list[tuple[str, bytes]]:
+def letter_headers(rejected: Rejected, *, value_bytes: int | None) -> list[tuple[str, bytes]]:
     """Headers of a dead letter.
 
-    Args:
-        rejected: the message.
-        source_topic: its topic.
-        value_bytes: length of its value before truncation; None if key and value are complete.
+    `value_bytes` is the length of its value before truncation; None if key and value are complete.
     """
-    fitting, dropped = _source_headers(rejected.headers)
+    fitting, dropped = _source_headers(rejected.record.headers)
+    place = rejected.place
     own = {
         REASON: rejected.error.reason,
         DETAIL: rejected.error.detail[:LONGEST_DETAIL],
-        SOURCE_TOPIC: source_topic,
-        SOURCE_PARTITION: rejected.partition,
-        SOURCE_OFFSET: rejected.offset,
-        SOURCE_INDEX: rejected.index,
-        SOURCE_TIMESTAMP: rejected.timestamp_ms,
+        SOURCE_TOPIC: place.topic,
+        SOURCE_PARTITION: place.partition,
+        SOURCE_OFFSET: place.offset,
+        SOURCE_INDEX: place.index,
+        SOURCE_TIMESTAMP: place.timestamp_ms,
         TRUNCATED: value_bytes,
         HEADERS_DROPPED: dropped or None,
     }

@@ -8,8 +8,8 @@ from typing import Any
 from kafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from consumers.dead_letter_format import LONGEST_KEY, letter_headers
-from consumers.dead_letters import Rejected
-from service.kafka.topic_metadata import translate_error
+from consumers.dead_letters import Place, Rejected
+from service.kafka.topic_metadata import translated_errors
 
 _SEND_SECONDS = 10.0
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
@@ -18,8 +18,6 @@ _ALWAYS_FITS_BYTES = 4_096
 
 _IN_FLIGHT = 1_000
 """Letters in flight at a time; an array may hold very many bad elements."""
-
-_Place = tuple[int, int | None, int | None]
 
 
 class KafkaDeadLetters:
@@ -32,7 +30,6 @@ class KafkaDeadLetters:
     Args:
         producer: of bytes; idempotent, waits for all in-sync replicas, with a long delivery timeout.
         topic: the dead-letter topic.
-        source_topic: the topic of the messages.
         message_bytes: longest value; a longer one is truncated.
         send_seconds: longest time that one call waits for the broker.
     """
@@ -42,16 +39,14 @@ class KafkaDeadLetters:
         producer: Any,
         topic: str,
         *,
-        source_topic: str,
         message_bytes: int,
         send_seconds: float = _SEND_SECONDS,
     ) -> None:
         self._producer = producer
         self._topic = topic
-        self._source_topic = source_topic
         self._message_bytes = message_bytes
         self._send_seconds = send_seconds
-        self._futures: dict[int, dict[_Place, Any]] = {}
+        self._futures: dict[int, dict[Place, Any]] = {}
         """Futures of produced letters by source partition, until all of one `send` are stored."""
 
     def send(self, rejected: Sequence[Rejected]) -> None:
@@ -60,23 +55,21 @@ class KafkaDeadLetters:
         Raises:
             Unavailable: Kafka does not store them now; send the same ones again later.
         """
-        try:
+        with translated_errors():
             for first in range(0, len(rejected), _IN_FLIGHT):
                 self._store(rejected[first : first + _IN_FLIGHT])
-        except KafkaError as error:
-            raise translate_error(error) from error
-        for partition in {letter.partition for letter in rejected}:
+        for partition in {letter.record.partition for letter in rejected}:
             del self._futures[partition]
 
     def _store(self, letters: Sequence[Rejected]) -> None:
         for letter in letters:
-            futures = self._futures.setdefault(letter.partition, {})
-            if _place(letter) not in futures:
-                futures[_place(letter)] = self._produce(letter)
+            futures = self._futures.setdefault(letter.record.partition, {})
+            if letter.place not in futures:
+                futures[letter.place] = self._produce(letter)
         self._producer.flush(timeout=self._send_seconds)
         if too_large := self._await(letters):
             for letter in too_large:
-                self._futures[letter.partition][_place(letter)] = self._produce_truncated(letter)
+                self._futures[letter.record.partition][letter.place] = self._produce_truncated(letter)
             self._producer.flush(timeout=self._send_seconds)
             if self._await(too_large):
                 # The topic accepts hardly anything; better to wait for an operator than to lose a letter.
@@ -87,8 +80,8 @@ class KafkaDeadLetters:
         too_large: list[Rejected] = []
         failure: KafkaError | None = None
         for letter in letters:
-            futures = self._futures[letter.partition]
-            future = futures[_place(letter)]
+            futures = self._futures[letter.record.partition]
+            future = futures[letter.place]
             try:
                 future.get(timeout=self._send_seconds)
             except _TOO_LARGE:
@@ -98,26 +91,22 @@ class KafkaDeadLetters:
                 if not future.is_done:
                     break
                 # The client has given up; the next `send` produces it again.
-                del futures[_place(letter)]
+                del futures[letter.place]
         if failure is not None:
             raise failure
         return too_large
 
     def _produce(self, letter: Rejected) -> Any:
         try:
-            return self._produce_parts(letter, letter.key, letter.value[: self._message_bytes])
+            return self._produce_parts(letter, letter.record.key, letter.value[: self._message_bytes])
         except _TOO_LARGE:
             return self._produce_truncated(letter)
 
     def _produce_truncated(self, letter: Rejected) -> Any:
-        key = None if letter.key is None else letter.key[:LONGEST_KEY]
+        key = letter.record.key and letter.record.key[:LONGEST_KEY]
         return self._produce_parts(letter, key, letter.value[:_ALWAYS_FITS_BYTES])
 
     def _produce_parts(self, letter: Rejected, key: bytes | None, value: bytes) -> Any:
-        value_bytes = None if value == letter.value and key == letter.key else len(letter.value)
-        headers = letter_headers(letter, self._source_topic, value_bytes=value_bytes)
+        value_bytes = None if value == letter.value and key == letter.record.key else len(letter.value)
+        headers = letter_headers(letter, value_bytes=value_bytes)
         return self._producer.send(self._topic, key=key, value=value, headers=headers)
-
-
-def _place(letter: Rejected) -> _Place:
-    return letter.offset, letter.index, letter.timestamp_ms

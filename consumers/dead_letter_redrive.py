@@ -7,11 +7,12 @@ from itertools import islice
 from typing import Any
 
 from kafka import TopicPartition
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.errors import UnknownTopicOrPartitionError
 
-from consumers.dead_letter_format import REPLAYED_FROM, Letter, Place, read_letter
+from consumers.dead_letter_format import REPLAYED_FROM, Letter, read_letter
+from consumers.dead_letters import Place
 from service.domain.errors import Refused, Unavailable
-from service.kafka.topic_metadata import translate_error
+from service.kafka.topic_metadata import translated_errors
 from service.store.redrives import REMEMBERED_DAYS, ReplayMarks
 
 REPLAYED = "replayed"
@@ -33,16 +34,14 @@ _DAY_MS = 86_400_000
 
 
 def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
-    """All letters of the dead-letter topic, partition by partition, the oldest first.
+    """All letters of the dead-letter topic, read by a consumer without a group.
 
-    Args:
-        consumer: of bytes, without a group.
-        topic: the dead-letter topic.
+    They come partition by partition, the oldest first.
 
     Raises:
         Unavailable: Kafka does not answer, there is no such topic, or no right to read it.
     """
-    try:
+    with translated_errors():
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             # To a client without rights Kafka does not say which of the two it is.
@@ -50,8 +49,6 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
             raise Refused("kafka", UnknownTopicOrPartitionError(), remedy)
         for partition in sorted(partitions):
             yield from _read_partition(consumer, TopicPartition(topic, partition))
-    except KafkaError as error:
-        raise translate_error(error) from error
 
 
 def _read_partition(consumer: Any, tp: TopicPartition) -> Iterator[Letter]:
@@ -77,11 +74,7 @@ def refusal(
 ) -> str | None:
     """Why a letter cannot be replayed; None if it can, unless it was replayed before.
 
-    Args:
-        letter: of the dead-letter topic.
-        topics: source topics of the configuration.
-        read_again: those that are read from their beginning when a model's classes change.
-        now: seconds since the epoch.
+    `topics` and `read_again` as in `replay`.
     """
     if letter.place is None:
         return "it has no source topic, partition and offset, so Credence did not write it"
@@ -116,9 +109,9 @@ def replay(
     that may have been sent is never sent again without `retry_unfinished`.
 
     Args:
-        letters: to be replayed.
+        letters: the chosen ones.
         producer: of bytes; waits for all in-sync replicas. None for a dry run.
-        marks: remembers what was replayed.
+        marks: of what was replayed.
         topics: source topics of the configuration.
         read_again: those that are read from their beginning when a model's classes change.
         retry_unfinished: also send letters whose earlier replay was not acknowledged.
@@ -162,7 +155,7 @@ def replay(
 
 
 def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: float) -> None:
-    try:
+    with translated_errors():
         futures = [
             producer.send(
                 place.topic,
@@ -179,5 +172,3 @@ def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: 
         producer.flush(timeout=send_seconds)
         for future in futures:
             future.get(timeout=send_seconds)
-    except KafkaError as error:
-        raise translate_error(error) from error

@@ -5,56 +5,63 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from service.domain.errors import BadMessage, TooManyBadMessages
 
 
 @dataclass(frozen=True)
-class Rejected:
-    """One message that cannot be used, and its place in the source topic.
+class Place:
+    """Place of a message in its source topic, which identifies the message.
 
     Attributes:
-        partition: of the source topic.
         offset: of the source record.
         index: position in an array of predictions; None for a single message.
-        key: key of the source record.
-        value: the message's bytes.
-        error: why it is rejected.
-        timestamp_ms: of the source record, since the epoch; None where it is not known.
-        headers: of the source record; the message's time may be among them.
+        timestamp_ms: of the source record, since the epoch, as a recreated topic repeats offsets; None in
+            letters without it.
     """
 
+    topic: str
     partition: int
     offset: int
     index: int | None
-    key: bytes | None
-    value: bytes
-    error: BadMessage
-    timestamp_ms: int | None = None
-    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int | None
 
-    @classmethod
-    def from_record(
-        cls,
-        partition: int,
-        record: Any,
-        error: BadMessage,
-        *,
-        index: int | None = None,
-        value: bytes | None = None,
-    ) -> Self:
-        """A record as a whole, or with `index` and `value` one of the messages in it."""
-        return cls(
-            partition,
-            record.offset,
-            index,
-            record.key,
-            (record.value or b"") if value is None else value,
-            error,
-            timestamp_ms=record.timestamp,
-            headers=record.headers,
-        )
+    def __str__(self) -> str:
+        """For people: topic/partition/offset#index."""
+        index = "" if self.index is None else f"#{self.index}"
+        return f"{self.topic}/{self.partition}/{self.offset}{index}"
+
+    @property
+    def identity(self) -> str:
+        """For programs: with the timestamp."""
+        return f"{self}@{'' if self.timestamp_ms is None else self.timestamp_ms}"
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A message that cannot be used: a Kafka record, or one of the predictions in it.
+
+    Attributes:
+        index: position in an array of predictions; None for the record as a whole.
+        element: the prediction's text as a native message, with `index`.
+    """
+
+    record: Any
+    error: BadMessage
+    index: int | None = None
+    element: bytes | None = None
+
+    @property
+    def value(self) -> bytes:
+        """The message's bytes."""
+        return self.element if self.element is not None else self.record.value or b""
+
+    @property
+    def place(self) -> Place:
+        """Where the message is in its source topic."""
+        record = self.record
+        return Place(record.topic, record.partition, record.offset, self.index, record.timestamp)
 
 
 class DeadLetterSink(Protocol):

@@ -2,30 +2,32 @@
 
 The client decodes a record with some thirty Python calls, and receives four kilobytes at a time: together
 most of the cost of reading. This replaces private parts of the client. So it is used only if configured
-(`kafka.fast_fetch`), with client versions that it was written for, and after it has decoded sample batches
-and received sample data exactly as the client does. Otherwise the client's own code stays.
+(`kafka.fast_fetch`), and only with client versions for which `tests/consumers/test_fast_fetch.py` shows that
+it decodes and receives exactly as the client does. Otherwise the client's own code stays.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 import kafka
-from kafka import TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord, Fetcher, IsolationLevel
-from kafka.errors import CorruptRecordError
-from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
+from kafka.errors import CorruptRecordError, KafkaConnectionError
+from kafka.net import manager
+from kafka.net.transport import KafkaTCPTransport
 from kafka.record.util import decode_varint
-
-from consumers.fast_transport import FastTransport, receives_alike, use_fast_transport
 
 log = logging.getLogger(__name__)
 
 VERSIONS = frozenset({"3.0.12"})
 """Versions of kafka-python that this was written for."""
 
+_RECEIVED_BYTES = 256 * 1024
 _CURRENT_FORMAT = 2
 _LONGEST_SHIFT = 63
 _MORE = 0x80
@@ -39,12 +41,27 @@ def use_fast_fetch(consumer: Any) -> bool:
             "fast fetch is off: unsupported version of kafka-python", extra={"supported": sorted(VERSIONS)}
         )
         return False
-    if not (reads_alike(FastPartitionRecords) and receives_alike(FastTransport)):
-        log.error("fast fetch is off: it decodes samples differently from kafka-python")
-        return False
     consumer._fetcher.PartitionRecords = FastPartitionRecords  # noqa: SLF001 - see above
-    use_fast_transport()
+    # For all connections that clients of this process make from now on.
+    manager.KafkaTCPTransport = FastTransport
     return True
+
+
+class FastTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
+    """A plain-text connection that receives in large pieces."""
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        received: list[bytes] = []
+        error: Exception | None = None
+        try:
+            while data := self._sock.recv(_RECEIVED_BYTES):
+                received.append(data)
+            error = KafkaConnectionError("socket disconnected")
+        except (BlockingIOError, InterruptedError):
+            pass  # nothing more to receive yet
+        except OSError as failure:
+            error = KafkaConnectionError(failure)
+        return b"".join(received), error
 
 
 class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the library has no types
@@ -57,17 +74,20 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
             self.next_fetch_offset = records[-1].offset + 1
         return records
 
-    def _unpack_records(self, tp: Any, records: Any, *_deserializers: Any) -> Iterator[Any]:
+    def _unpack_records(self, tp: Any, records: Any, *deserializers: Any) -> Iterator[Any]:
         batch = None
         while (following := records.next_batch()) is not None:
             batch = following
+            if batch.magic != _CURRENT_FORMAT:
+                # From before Kafka 0.11: the client decodes it, and all after it.
+                rest = chain([batch], iter(records.next_batch, None))
+                rest_of_fetch = SimpleNamespace(next_batch=partial(next, rest, None))
+                yield from super()._unpack_records(tp, rest_of_fetch, *deserializers)
+                return
             if self.check_crcs and not batch.validate_crc():
                 raise CorruptRecordError(
                     f"a batch of {tp} at offset {batch.base_offset} has a wrong checksum"
                 )
-            if batch.magic != _CURRENT_FORMAT:
-                yield from self._decode_old_format(tp, batch)
-                continue
             self.leader_epoch = batch.leader_epoch
             if self._is_skipped(batch):
                 self.next_fetch_offset = batch.next_offset
@@ -75,7 +95,7 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
             self.records_read += batch.records_count
             self.bytes_read += batch.size_in_bytes
             yield from decode_batch(batch, tp)
-        if batch is not None and batch.magic == _CURRENT_FORMAT:
+        if batch is not None:
             # Not the offset after the last record: compaction may have removed later records of the batch.
             self.next_fetch_offset = batch.next_offset
         self.drain()
@@ -89,19 +109,6 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
             elif self._is_batch_aborted(batch):
                 return True
         return bool(batch.is_control_batch)
-
-    def _decode_old_format(self, tp: Any, batch: Any) -> Iterator[Any]:
-        """Records of the formats before Kafka 0.11."""
-        for record in batch:
-            if self.check_crcs and not record.validate_crc():
-                raise CorruptRecordError(f"the record of {tp} at {record.offset} has a wrong checksum")
-            self.records_read += 1
-            self.bytes_read += record.size_in_bytes
-            sizes = [-1 if part is None else len(part) for part in (record.key, record.value)]
-            yield ConsumerRecord(
-                *tp, self.leader_epoch, record.offset, record.timestamp, record.timestamp_type,
-                record.key, record.value, record.headers, record.checksum, *sizes, -1,
-            )  # fmt: skip
 
 
 def decode_batch(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR0915 - calls are what costs
@@ -222,42 +229,3 @@ def _decode_headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]
         at, size = at + max(length, 0), size + max(length, 0)
         headers.append((name, value))
     return headers, size, at
-
-
-def reads_alike(fast: type[Any]) -> bool:
-    """Whether sample batches are decoded, and corrupt ones refused, as by the client."""
-    return all(
-        _read(fast, sample, isolation) == _read(Fetcher.PartitionRecords, sample, isolation)
-        for sample in _samples()
-        for isolation in (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
-    )
-
-
-def _read(reader: type[Any], sample: bytes, isolation: Any) -> list[Any] | None:
-    """All records of a sample, read in portions, and the next offset after each; None if corrupt."""
-    part = reader(7, TopicPartition("sample", 3), MemoryRecords(sample), isolation_level=isolation)
-    found: list[Any] = []
-    try:
-        while part:
-            found += [(*record[:8], list(record[8]), *record[9:]) for record in part.take(3)]
-            found.append(part.next_fetch_offset)
-    except CorruptRecordError:
-        return None
-    return found
-
-
-def _samples() -> Iterator[bytes]:
-    """Batches that use all of the format, and corrupted ones."""
-    for compression in (0, 1):
-        batch = MemoryRecordsBuilder(_CURRENT_FORMAT, compression, 1_000_000, offset=5)
-        for i, size in enumerate((None, 0, 1, 63, 64, 8_191, 8_192, 70_000)):
-            key = value = None if size is None else b"x" * size
-            time = 1_800_000_000_000 + (-(10**i), 10**i)[i % 2]
-            batch.append(time, key, value, [("a", b"b"), ("", None), ("\u00fc" * 70, b"")][: i % 4])
-            batch.skip(100 * i)
-        batch.close()
-        whole = bytes(batch.buffer())
-        yield whole
-        yield whole + whole
-        yield whole[:-1]
-        yield whole[:-1] + bytes([whole[-1] ^ 1])

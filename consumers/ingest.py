@@ -8,8 +8,7 @@ from itertools import repeat
 
 import numpy as np
 
-from consumers.formats.attributes import AttributeDecoder, Values
-from consumers.formats.native import WirePrediction, decode_checked_attributes
+from consumers.formats.native import AttributeDecoder, Values, WirePrediction, decode_checked_attributes
 from consumers.validation import Checked, PredictionChecks, payload_text
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
@@ -37,29 +36,11 @@ class _Owned:
     """The shard of a partition that is assigned to this process.
 
     Attributes:
-        shard: the shard.
-        started: whether Redis has stored it.
-        drawn_seen: how many drawn items of Redis's list are taken out of the pools.
         applied: offset of the first record that the shard in memory does not contain.
     """
 
     shard: Shard
-    started: bool
-    drawn_seen: int
     applied: int
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """Validated predictions of one model.
-
-    Attributes:
-        checked: the predictions [n].
-        combinations: codes of their attribute values in the value book [n]; 0 for refused ones.
-    """
-
-    checked: Checked
-    combinations: Indices
 
 
 class ModelIngest:
@@ -97,12 +78,16 @@ class ModelIngest:
 
     def load(self, partition: int) -> int | None:
         """Load a partition's shard from Redis; the next offset to read, or None where nothing is stored."""
-        shard, started, drawn_seen = self.shards.load(partition)
-        self.owned[partition] = _Owned(shard, started, drawn_seen, shard.next_offset)
-        return shard.next_offset if started else None
+        shard = self.shards.load(partition)
+        self.owned[partition] = _Owned(shard, shard.next_offset)
+        return shard.next_offset if shard.is_stored else None
 
-    def resolve(self, predictions: Sequence[WirePrediction]) -> Resolved:
-        """Validate predictions, and look up the codes of their attribute values."""
+    def resolve(self, predictions: Sequence[WirePrediction]) -> tuple[Checked, Indices]:
+        """Validate predictions [n].
+
+        Returns:
+            Their columns, and the codes of their attribute values in the value book [n]; 0 for refused ones.
+        """
         checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
         if self.space.voters is not None:
@@ -120,7 +105,7 @@ class ModelIngest:
             for row, text in zip(new, texts, strict=True) if bad else ():
                 if text in bad:
                     checked.refused.setdefault(row, bad[text])
-        return Resolved(checked, codes)
+        return checked, codes
 
     def _encode_new(self, texts: Sequence[bytes]) -> dict[bytes, BadMessage]:
         """Give codes to texts that have none; those that are no valid attributes, and why."""
@@ -172,18 +157,25 @@ class ModelIngest:
         ]
 
     def build_candidates(
-        self, resolved: Resolved, rows: Indices, *, times: Floats, arrivals: Floats, id_hashes: UInt64s
+        self,
+        checked: Checked,
+        combinations: Indices,
+        rows: Indices,
+        *,
+        times: Floats,
+        arrivals: Floats,
+        id_hashes: UInt64s,
     ) -> Candidates:
         """Columns of accepted predictions, for a shard.
 
         Args:
-            resolved: predictions of this model [n].
+            checked: predictions of this model [n].
+            combinations: codes of their attribute values [n].
             rows: which of them are accepted [r].
             times: when each of these was made [r], seconds since the epoch.
             arrivals: when the record of each arrived [r], seconds since the epoch.
             id_hashes: SipHash-2-4 of their item ids [r].
         """
-        checked = resolved.checked
         classes, scores = checked.classes[rows], checked.scores[rows]
         probabilities = None
         if self._keep_probabilities:
@@ -195,7 +187,7 @@ class ModelIngest:
                 probabilities = with_probabilities[accepted], checked.probabilities[accepted]
         return Candidates(
             book=self._book,
-            combinations=resolved.combinations[rows],
+            combinations=combinations[rows],
             classes=classes,
             bins=self.space.bins(scores),
             scores=scores,
@@ -255,7 +247,7 @@ class ModelIngest:
         """Write one partition's shard to Redis, if what is stored is behind the offset.
 
         Args:
-            partition: of the predictions topic.
+            partition: whose shard.
             offset: of the first record that is not in the shard.
             newest_record: time of the newest record before the offset, seconds since the epoch.
             force: write even if it is not behind, to notice a Redis that has lost data.
@@ -264,16 +256,9 @@ class ModelIngest:
             FlushRefused: the partition has another owner, or Redis has lost data.
             Unavailable: Redis does not answer.
         """
-        owned = self.owned[partition]
-        if owned.started and owned.shard.next_offset >= offset and not force:
+        shard = self.owned[partition].shard
+        if shard.is_stored and shard.next_offset >= offset and not force:
             return
         # A shard that is ahead of the offset contains later records.
-        owned.shard.newest_record = max(owned.shard.newest_record, newest_record)
-        owned.drawn_seen = self.shards.flush(
-            partition,
-            owned.shard,
-            new_offset=max(offset, owned.shard.next_offset),
-            drawn_seen=owned.drawn_seen,
-            started=owned.started,
-        )
-        owned.started = True
+        shard.newest_record = max(shard.newest_record, newest_record)
+        self.shards.flush(partition, shard, new_offset=max(offset, shard.next_offset))

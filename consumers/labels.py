@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import msgspec
 
+from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
 from service.domain.errors import BadMessage, FlushRefused
@@ -56,6 +57,7 @@ class _Partition:
     flushed_at: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class LabelStep:
     """Applies batches of labels to their requests.
 
@@ -65,37 +67,20 @@ class LabelStep:
 
     topic_kind = "labels"
 
-    def __init__(
-        self,
-        stores: Mapping[str, LabelStore],
-        classes: Mapping[str, frozenset[str]],
-        *,
-        label_keys: Mapping[str, Sequence[bytes]] | None = None,
-        vendors: Mapping[str, Collection[str]] | None = None,
-        dead_letters: DeadLetterSink,
-        bad_message_limit: BadMessageLimit,
-        metrics: PipelineMetrics,
-        message_bytes: int,
-        idle_checkpoint_seconds: float = 10.0,
-    ) -> None:
-        self._stores = stores
-        self._classes = classes
-        self._label_keys = label_keys or {}
-        self._vendors = vendors or {}
-        self._dead_letters = dead_letters
-        self._bad_message_limit = bad_message_limit
-        self._metrics = metrics
-        self._message_bytes = message_bytes
-        self._idle_checkpoint_seconds = idle_checkpoint_seconds
-        self._partitions: dict[int, _Partition] = {}
+    stores: Mapping[str, LabelStore]
+    classes: Mapping[str, frozenset[str]]
+    _: KW_ONLY
+    label_keys: Mapping[str, Sequence[bytes]]
+    vendors: Mapping[str, Collection[str]]
+    dead_letters: DeadLetterSink
+    bad_message_limit: BadMessageLimit
+    metrics: PipelineMetrics
+    message_bytes: int
+    _partitions: dict[int, _Partition] = field(init=False, default_factory=dict)
 
     def assign(self, partition: int, default_offset: int) -> int:
-        """The offset to read from.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
-        progress = {name: store.progress(partition) for name, store in self._stores.items()}
+        """The offset to read from."""
+        progress = {name: store.progress(partition) for name, store in self.stores.items()}
         start = min((offset for offset, _ in progress.values() if offset is not None), default=default_offset)
         batches: dict[str, int | None] = {name: count for name, (_, count) in progress.items()}
         self._partitions[partition] = _Partition(start, batches)
@@ -123,64 +108,64 @@ class LabelStep:
             try:
                 label, vendor = self._decode(record)
             except BadMessage as error:
-                rejected.append(Rejected.from_record(partition, record, error))
+                rejected.append(Rejected(record, error))
             else:
                 events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
         # Before anything is applied; labels that only Redis can refuse are counted below.
-        self._bad_message_limit.check(messages=messages, bad=self._count_bad(state, rejected))
+        self.bad_message_limit.check(messages=messages, bad=self._count_bad(state, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
             # If the reply is lost, Redis counts the batch, and counts it again on the retry. Then the count
             # may match that of a Redis that has lost data and started from zero.
             count, state.batches[model] = state.batches[model], None
-            applied = self._stores[model].apply(partition, [event for _, event in pairs], now=now)
+            applied = self.stores[model].apply(partition, [event for _, event in pairs], now=now)
             state.batches[model] = None if count is None else count + 1
             for (record, event), done in zip(pairs, applied, strict=True):
                 status = _status(model, event, done.status)
                 if status in _EXPLANATIONS:
                     bad = BadMessage(status, _EXPLANATIONS[status])
-                    rejected.append(Rejected.from_record(partition, record, bad))
+                    rejected.append(Rejected(record, bad))
                     continue
                 counts[status] += 1
                 if done.closed is not None:
                     delay = max(0.0, event.time - done.closed.requested_at)
-                    self._metrics.label_delay.labels(model).observe(delay)
-        self._bad_message_limit.admit(messages=messages, bad=self._count_bad(state, rejected))
+                    self.metrics.label_delay.labels(model).observe(delay)
+        self.bad_message_limit.admit(messages=messages, bad=self._count_bad(state, rejected))
         state.counted = records[-1].offset
-        self._dead_letters.send(rejected)
+        self.dead_letters.send(rejected)
         state.position = records[-1].offset + 1
         for result in ("applied", "duplicate"):
-            self._metrics.labels_consumed.labels(result).inc(counts[result])
+            self.metrics.labels_consumed.labels(result).inc(counts[result])
         if rejected:
-            self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
+            self.metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
 
     def _count_bad(self, state: _Partition, rejected: Sequence[Rejected]) -> int:
         """Number of bad labels that the limit has not counted yet.
 
         A vendor that repeats labels of its own requests must not pause the labels of other vendors.
         """
-        ignored = _REPEATED if self._label_keys else frozenset()
-        return sum(one.offset > state.counted and one.error.reason not in ignored for one in rejected)
+        ignored = _REPEATED if self.label_keys else frozenset()
+        return sum(one.record.offset > state.counted and one.error.reason not in ignored for one in rejected)
 
     def _decode(self, record: Any) -> tuple[WireLabel, str]:
         """The label, and the vendor that signed it; empty where vendors are not configured."""
         value = record.value or b""
-        if len(value) > self._message_bytes:
-            raise BadMessage("message_too_large", f"the value is over {self._message_bytes} bytes")
-        vendor = verify(record.headers, value, self._label_keys) if self._label_keys else ""
+        if len(value) > self.message_bytes:
+            raise BadMessage("message_too_large", f"the value is over {self.message_bytes} bytes")
+        vendor = verify(record.headers, value, self.label_keys) if self.label_keys else ""
         check_event(record.headers, LABEL_TYPE)
         label = decode_label(value)
-        if label.model not in self._stores:
+        if label.model not in self.stores:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
-        if label.true_class is not None and label.true_class not in self._classes[label.model]:
+        if label.true_class is not None and label.true_class not in self.classes[label.model]:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
         if vendor:
             self._check_vendor(vendor, label)
         return label, vendor
 
     def _check_vendor(self, vendor: str, label: WireLabel) -> None:
-        if vendor not in self._vendors[label.model]:
+        if vendor not in self.vendors[label.model]:
             raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
         # Duplicates are recognised by time, and a record's time is not signed: a replay would count again.
         if label.time is None:
@@ -197,16 +182,12 @@ class LabelStep:
     def flush(self, partition: int, now: float) -> int:
         """Store the offset up to which labels are applied, and return it.
 
-        On an idle topic too, every `idle_checkpoint_seconds`, to notice a Redis that has lost data.
-
-        Raises:
-            FlushRefused: assign the partition again, and read on from the offset that this gives.
-            Unavailable: Redis does not answer; flush again later.
+        On an idle topic too, every `IDLE_CHECKPOINT_SECONDS`, to notice a Redis that has lost data.
         """
         state = self._partitions[partition]
-        is_due = now - state.flushed_at >= self._idle_checkpoint_seconds
+        is_due = now - state.flushed_at >= IDLE_CHECKPOINT_SECONDS
         if state.flushed_position != state.position or is_due:
-            for name, store in self._stores.items():
+            for name, store in self.stores.items():
                 batches = state.batches[name]
                 if batches is None:
                     raise FlushRefused(

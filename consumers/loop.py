@@ -10,17 +10,16 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Literal
 
 from kafka import OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
-from consumers.assignment import Assignment, Rebalances
+from consumers.assignment import Assignment, Rebalances, Step
 from consumers.continuity import Continuity
 from consumers.polling import POLL_MS, Poller
-from consumers.step import Step
 from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Unavailable, Unreadable
 from service.kafka.topic_metadata import TopicLog
 from service.store.topics import TopicProgress
@@ -40,20 +39,14 @@ class ConsumerLoop:
 
     Args:
         consumer: a client of its own; the loop closes it.
-        topic: its name.
-        step: processes the records.
-        progress: the stored offsets of the topic.
-        metrics: of the pipeline.
         clock: seconds since the epoch.
         start: where to begin with partitions that have no stored offset.
-        flush_seconds: longest time between two flushes.
         flush_records: flushes as soon as so many records are not flushed.
         stopping: set to make the loop flush and end.
-        stopwatch: monotonic seconds.
 
     Attributes:
         state: as `/readyz` shows it.
-        last_turn: when the last iteration began, by the stopwatch.
+        last_turn: when the last iteration began, in monotonic seconds.
     """
 
     def __init__(
@@ -69,10 +62,9 @@ class ConsumerLoop:
         flush_seconds: float,
         flush_records: int,
         stopping: threading.Event,
-        stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state: State = "starting"
-        self.last_turn = stopwatch()
+        self.last_turn = monotonic()
         self._consumer = consumer
         self._step = step
         self._metrics = metrics
@@ -80,7 +72,6 @@ class ConsumerLoop:
         self._flush_seconds = flush_seconds
         self._flush_records = flush_records
         self._stopping = stopping
-        self._stopwatch = stopwatch
         self._log = TopicLog(consumer, topic)
         self._continuity = Continuity(self._log, step.topic_kind, progress=progress, metrics=metrics)
         self._poller = Poller(consumer, self._continuity)
@@ -96,8 +87,8 @@ class ConsumerLoop:
             start=start,
         )
         self._has_metadata = False
-        self._last_flush = stopwatch()
-        self._last_contact = stopwatch()
+        self._last_flush = monotonic()
+        self._last_contact = monotonic()
         self._backoff = 0.0
         self._resume_at = -math.inf
 
@@ -124,7 +115,7 @@ class ConsumerLoop:
             self._consumer.close(autocommit=False)
 
     def _turn(self) -> None:
-        now = self.last_turn = self._stopwatch()
+        now = self.last_turn = monotonic()
         self._assignment.handle_rebalances()
         if now < self._resume_at or self.state == "paused":
             self._keep_membership()
@@ -166,7 +157,7 @@ class ConsumerLoop:
         batches = self._poller.poll()
         self._assignment.handle_rebalances()
         if batches:
-            self._last_contact = self._stopwatch()
+            self._last_contact = monotonic()
         else:
             self._probe_if_silent()
         # Records of partitions revoked meanwhile are left to their new owner.
@@ -174,12 +165,12 @@ class ConsumerLoop:
 
     def _probe_if_silent(self) -> None:
         """Ask Kafka for an offset if polls give no records: the topic is idle, unreachable or deleted."""
-        if self._assignment.has_joined and self._stopwatch() - self._last_contact > _PROBE_SECONDS:
+        if self._assignment.has_joined and monotonic() - self._last_contact > _PROBE_SECONDS:
             if self._assignment.owned:
                 self._log.first_offset(min(self._assignment.owned))
             else:
                 self._log.refresh()
-            self._last_contact = self._stopwatch()
+            self._last_contact = monotonic()
 
     def _recover_broken_partitions(self) -> None:
         """Restart partitions whose log was truncated or whose topic was recreated, after a flush.
@@ -218,10 +209,10 @@ class ConsumerLoop:
 
     def _is_flush_due(self) -> bool:
         unflushed = sum(self._assignment.unflushed.values())
-        return unflushed >= self._flush_records or self._stopwatch() - self._last_flush >= self._flush_seconds
+        return unflushed >= self._flush_records or monotonic() - self._last_flush >= self._flush_seconds
 
     def _flush(self) -> None:
-        began = self._last_flush = self._stopwatch()
+        began = self._last_flush = monotonic()
         if self._assignment.unflushed:
             self._continuity.refresh_topic_id(self._assignment.owned)
         committed = {}
@@ -243,7 +234,7 @@ class ConsumerLoop:
             if self._assignment.unflushed.pop(tp, 0):
                 committed[tp] = OffsetAndMetadata(offset, "", -1)
         if committed:
-            duration = self._stopwatch() - began
+            duration = monotonic() - began
             self._metrics.flush_duration.labels(self._step.topic_kind).observe(duration)
             self._commit(committed)
 
@@ -282,7 +273,7 @@ class ConsumerLoop:
     def _back_off(self, error: Unavailable) -> None:
         self.state = "refused" if isinstance(error, Refused) else "waiting"
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
-        self._resume_at = self._stopwatch() + self._backoff
+        self._resume_at = monotonic() + self._backoff
         self._metrics.backoffs.labels(self._step.topic_kind, error.part).inc()
         extra = {"topic": self._log.topic, "cause": str(error), "backoff_seconds": self._backoff}
         log.warning("consumer backs off", extra=extra)

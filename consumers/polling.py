@@ -95,11 +95,8 @@ class Poller:
     def position_and_end(self, tp: TopicPartition, next_offset: int) -> tuple[int, int]:
         """The client's position in a partition, and the high watermark; at least `next_offset` each.
 
-        The position may be beyond the last returned record: control records of transactions have offsets too.
-
-        Args:
-            tp: the partition; both are `next_offset` if it was just revoked.
-            next_offset: offset after the last record that the client returned.
+        The position may be beyond the last returned record, which is before `next_offset`: control records of
+        transactions have offsets too. If the partition was just revoked, both are `next_offset`.
         """
         try:
             position = self._consumer.position(tp, timeout_ms=0) or next_offset

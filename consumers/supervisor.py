@@ -68,23 +68,21 @@ class ConsumerSupervisor:
         try:
             while (loop := self._make()) is not None:
                 self._loop = loop
-                if self._run_to_end(loop):
+                try:
+                    loop.run()
+                except Unreadable as error:
+                    self._report_unreadable(error)
+                    if self._stopping.wait(_REREAD_SECONDS):
+                        return
+                else:
                     return
         except Exception:
             log.critical("the consumer failed", extra={"topic": self._topic}, exc_info=True)
             self._on_failure()
 
-    def _run_to_end(self, loop: ConsumerLoop) -> bool:
-        """Run a loop; whether the process stops. If the loop cannot read a record, wait before the next."""
-        try:
-            loop.run()
-        except Unreadable as error:
-            cause = str(error)
-        else:
-            return True
+    def _report_unreadable(self, error: Unreadable) -> None:
         self._metrics.backoffs.labels(self._kind, "kafka").inc()
         log.error(
             "consumer stopped: a record cannot be read",
-            extra={"topic": self._topic, "cause": cause, "retry_in_seconds": _REREAD_SECONDS},
+            extra={"topic": self._topic, "cause": str(error), "retry_in_seconds": _REREAD_SECONDS},
         )
-        return self._stopping.wait(_REREAD_SECONDS)

@@ -32,7 +32,7 @@ from service.domain.messages import (
     cloudevents_headers,
 )
 from service.kafka.clients import build_consumer, build_producer
-from service.kafka.membership import join
+from service.kafka.topic_metadata import join
 
 MODEL, ASSESSMENT = "spotter", "finds-eights"
 CLASSES = ("other", "eight")

@@ -1,4 +1,8 @@
-"""Decodes records of the predictions topic, each in its format."""
+"""Decodes records of the predictions topic.
+
+A record is native (`consumers.formats.native`), or a format rewrites it as native JSON. The rest is the
+same: how it is decoded, what is refused and why, and what a dead letter contains.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,15 @@ from consumers.formats.native import (
     decode_array,
     decode_prediction,
     decode_predictions,
-    element_texts,
 )
-from consumers.formats.open_inference import OpenInference, Rows, is_response
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
 
-Decoded = list[tuple[int | None, WirePrediction | BadMessage]]
+Format = Callable[[Headers, bytes], bytes | None]
+"""Rewrites a record, given its headers and value, as native JSON; None if the record is of another format.
 
-_RESPONSE_START = b'{"model_name"'
-"""How most responses begin; others are recognised more slowly."""
+It raises `BadMessage` if nothing in the record can be used.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,9 @@ class DecodedRecords:
     errors: list[tuple[int, int | None, BadMessage]]
 
 
-def decode_records(records: Sequence[Any], *, message_bytes: int, responses: OpenInference) -> DecodedRecords:
+def decode_records(
+    records: Sequence[Any], *, message_bytes: int, formats: Sequence[Format]
+) -> DecodedRecords:
     """Check the headers of a batch of Kafka records, and parse their values, of `message_bytes` at most."""
     values = [record.value or b"" for record in records]
     try:
@@ -59,12 +64,12 @@ def decode_records(records: Sequence[Any], *, message_bytes: int, responses: Ope
             count = len(values)
             return DecodedRecords(list(map(decode_prediction, values)), range(count), [None] * count, [])
     except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        pass  # some are arrays or responses, or are invalid
-    return _decode_each(records, values, message_bytes, responses)
+        pass  # some are arrays or of another format, or are invalid
+    return _decode_each(records, values, message_bytes, formats)
 
 
 def _decode_each(
-    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, responses: OpenInference
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Sequence[Format]
 ) -> DecodedRecords:
     predictions: list[WirePrediction] = []
     places: list[int] = []
@@ -75,13 +80,9 @@ def _decode_each(
             if len(value) > message_bytes:
                 raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")  # noqa: TRY301
             array = None if record.headers else decode_array(value)
-            found: Decoded = []
             if array is None:
-                contents = _contents(record.headers, value, responses)
-                if not isinstance(contents, Rows):
-                    found = contents
-                elif (array := contents.decode_all()) is None:
-                    found = list(enumerate(contents.decode_each()))
+                value = native_text(record, formats)  # noqa: PLW2901 - the same predictions
+                array = decode_array(value)
         except BadMessage as error:
             errors.append((place, None, error))
             continue
@@ -89,7 +90,8 @@ def _decode_each(
             predictions += array
             places += repeat(place, len(array))
             elements += range(len(array))
-        for element, one in found:
+            continue
+        for element, one in decode_predictions(value):
             if isinstance(one, BadMessage):
                 errors.append((place, element, one))
             else:
@@ -99,34 +101,15 @@ def _decode_each(
     return DecodedRecords(predictions, places, elements, errors)
 
 
-def _contents(headers: Headers, value: bytes, responses: OpenInference) -> Rows | Decoded:
-    """The rows of a response, or native predictions.
+def native_text(record: Any, formats: Sequence[Format]) -> bytes:
+    """A record's value as native JSON: one prediction, or an array of them, none of which is validated yet.
 
     Raises:
-        BadMessage: the record is neither.
+        BadMessage: the record is of no format, or nothing in it can be used.
     """
-    if headers or value.startswith(_RESPONSE_START):
-        rows = _rows(headers, value, responses)
-        return decode_predictions(value) if rows is None else rows
-    # A valid native message is no response.
-    decoded = decode_predictions(value)
-    element, first = decoded[0] if decoded else (None, None)
-    if element is None and isinstance(first, BadMessage):
-        return _rows(headers, value, responses) or decoded
-    return decoded
-
-
-def _rows(headers: Headers, value: bytes, responses: OpenInference) -> Rows | None:
-    declared = is_response(headers)
-    if not declared:
-        check_event(headers, PREDICTION_TYPE)
-    return responses.rows(value, declared=declared)
-
-
-def texts_of(record: Any, responses: OpenInference) -> Callable[[int], bytes]:
-    """A function for the text of any prediction of an array or a response, as a native message."""
-    rows = _rows(record.headers, record.value, responses)
-    if rows is not None:
-        return rows.text
-    elements = element_texts(record.value)
-    return lambda element: bytes(elements[element])
+    headers, value = record.headers, record.value or b""
+    for rewrite in formats:
+        if (text := rewrite(headers, value)) is not None:
+            return text
+    check_event(headers, PREDICTION_TYPE)
+    return value

@@ -9,6 +9,7 @@ from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink
 from consumers.fast_fetch import use_fast_fetch
 from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import Format
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
@@ -56,13 +57,10 @@ def reading_consumer(settings: Settings, *, group: str) -> Any:
     return consumer
 
 
-def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> KafkaDeadLetters:
-    """Sink for the bad messages of a topic."""
+def dead_letters(settings: Settings, producer: Any) -> KafkaDeadLetters:
+    """Sink for the bad messages of one topic."""
     return KafkaDeadLetters(
-        producer,
-        settings.kafka.topics.dead_letters,
-        source_topic=source_topic,
-        message_bytes=settings.bounds.message_bytes,
+        producer, settings.kafka.topics.dead_letters, message_bytes=settings.bounds.message_bytes
     )
 
 
@@ -70,6 +68,13 @@ def bad_message_limit(settings: Settings) -> BadMessageLimit:
     """Limit on the share of bad messages, as configured."""
     limits = settings.dead_letters
     return BadMessageLimit(ratio=limits.pause_ratio, window=limits.pause_window)
+
+
+def prediction_formats(settings: Settings) -> list[Format]:
+    """Formats of predictions besides the native one; the first that accepts a record decodes it."""
+    return [
+        OpenInference({name: model.tensors for name, model in settings.models.items()}),
+    ]
 
 
 def prediction_step(
@@ -93,7 +98,7 @@ def prediction_step(
         )
     return PredictionStep(
         models,
-        responses=OpenInference({name: model.tensors for name, model in settings.models.items()}),
+        formats=prediction_formats(settings),
         dead_letters=dead_letters,
         bad_message_limit=bad_message_limit(settings),
         metrics=metrics,

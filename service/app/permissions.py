@@ -72,7 +72,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
-    follows_topic = ("settle_topic", "rewind_topic")
+    follows_topic = ("bind_topic", "rewind_topic")
     return {
         "predictions": RedisRights(
             commands=frozenset({"HMGET", "HGETALL", "HKEYS", "LRANGE", "HSETNX", "HGET"}) | _TRANSACTION,

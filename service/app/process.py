@@ -18,8 +18,8 @@ from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
+from consumers.assignment import Step
 from consumers.loop import ConsumerLoop
-from consumers.step import Step
 from consumers.supervisor import ConsumerSupervisor
 from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
 from service.app.memory_tuning import collect_rarely, keep_freed_memory
@@ -205,7 +205,7 @@ class Application:
         topics = settings.kafka.topics
         if "predictions" in self._roles:
             metrics.takes_predictions(settings.models)
-            letters = dead_letters(settings, producer, source_topic=topics.predictions)
+            letters = dead_letters(settings, producer)
             step = prediction_step(
                 settings, connection, hash_key=hash_key, dead_letters=letters, metrics=metrics
             )
@@ -213,7 +213,7 @@ class Application:
             yield self._supervisor(step, topics.predictions, progress)
         if "labels" in self._roles:
             metrics.takes_labels(settings.models)
-            letters = dead_letters(settings, producer, source_topic=topics.labels)
+            letters = dead_letters(settings, producer)
             labels = label_step(settings, connection, dead_letters=letters, metrics=metrics)
             progress = topic_progress(settings, connection, lambda keys: keys.labels)
             yield self._supervisor(labels, topics.labels, progress)

@@ -20,7 +20,7 @@ from service.serving.vendor_api.service import VendorService
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
-from service.store.request_history import AskedRequests
+from service.store.request_registry import AskedRequests
 from service.telemetry.instruments import VendorMetrics
 
 _ANSWER_SECONDS = 8.0

@@ -21,7 +21,7 @@ from service.demo.process import Record, StopFlag, parse_arguments, sender
 from service.demo.world import MODEL, World, load_split
 from service.domain.messages import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
 from service.kafka.clients import build_consumer, build_producer
-from service.kafka.membership import join
+from service.kafka.topic_metadata import join
 
 _SOURCE = "demo/labeller"
 _POLL_MILLISECONDS = 50

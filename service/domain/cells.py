@@ -25,15 +25,16 @@ MISSING = "__missing__"
 """Value that stands for an attribute which a prediction does not have."""
 
 
+RESERVED = frozenset({OTHER, MISSING})
+
+
 def escape_reserved(value: str) -> str:
     r"""An attribute value that cannot be mistaken for `OTHER` or `MISSING`: these get a backslash prefix.
 
     So do those that have a prefix already, so that different values stay different.
     """
-    return "\\" + value if value.lstrip("\\") in _RESERVED else value
+    return "\\" + value if value.lstrip("\\") in RESERVED else value
 
-
-_RESERVED = frozenset({OTHER, MISSING})
 
 SCORE_BIN = "score_bin"
 """Name of the grouping by score bin."""
@@ -58,20 +59,15 @@ Combination = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Ensemble:
-    """A classifier that pools the votes of others.
-
-    Attributes:
-        members: names of the others.
-        positive: the class for or against which they vote.
-    """
+    """A classifier that pools the votes of others (`members`), for or against the class `positive`."""
 
     members: tuple[str, ...]
     positive: str
 
     @property
     def pattern_count(self) -> int:
-        """Number of possible patterns: yes or no of the ensemble itself and of each member."""
-        return int(2 ** (1 + len(self.members)))
+        """Number of possible patterns without `MISSING`: yes or no of the ensemble and of each member."""
+        return 1 << (1 + len(self.members))
 
     @property
     def name(self) -> str:
@@ -79,12 +75,7 @@ class Ensemble:
         return digits([self.positive, sorted(self.members)])
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
-        """Votes for the positive class, a digit each, the ensemble's first; `MISSING` if a vote is missing.
-
-        Args:
-            predicted_class: the ensemble's.
-            votes: class that each member predicts.
-        """
+        """Votes for the positive class, a digit each, the ensemble's first; `MISSING` if one is missing."""
         if not votes.keys() >= set(self.members):
             return MISSING
         classes = (predicted_class, *(votes[member] for member in self.members))
@@ -93,18 +84,14 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Challenge:
-    """Another classifier of the same items, which may replace the model.
-
-    Attributes:
-        challenger: its name among the votes of a prediction.
-    """
+    """Another classifier of the same items, which may replace the model; its name among the votes."""
 
     challenger: str
 
     @property
     def pattern_count(self) -> int:
-        """Number of possible patterns, without `MISSING`."""
-        return len((AGREE, DISAGREE))
+        """Number of possible patterns without `MISSING`."""
+        return 2
 
     @property
     def name(self) -> str:
@@ -112,12 +99,7 @@ class Challenge:
         return self.challenger
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
-        """`AGREE` or `DISAGREE` with the model, or `MISSING` if there is no vote.
-
-        Args:
-            predicted_class: the model's.
-            votes: class that each other classifier predicts.
-        """
+        """`AGREE` or `DISAGREE` with the model, or `MISSING` if there is no vote."""
         vote = votes.get(self.challenger)
         if vote is None:
             return MISSING
@@ -147,7 +129,6 @@ class CellSpace:
         classes: the model's label set, in configured order.
         score_edges: inner edges of the score bins, ascending, in (0, 1).
         groupings: all groupings by name; `all` and `score_bin` are always among them.
-        bounds: bounds on attribute values.
         ensemble: whose votes define groups, if any.
         challenge: whose agreement defines groups, if any; then there is no ensemble.
     """
@@ -178,29 +159,23 @@ class CellSpace:
 
     @property
     def by_class(self) -> bool:
-        """Whether cells are split by predicted class."""
+        """Whether a grouping tells predicted classes apart."""
         return any(g.is_by_class for g in self.groupings.values())
 
     def bins(self, scores: Floats) -> Indices:
         """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
         return np.searchsorted(np.asarray(self.score_edges), scores, side="right").astype(np.intp)
 
-    def telling(
+    def add_pattern(
         self, attributes: Mapping[str, str], predicted_class: str, votes: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """The attributes of a prediction, with the pattern of its votes as one where votes define groups.
-
-        Args:
-            attributes: of the prediction.
-            predicted_class: by name.
-            votes: class that each member of an ensemble, or a challenger, predicts.
-        """
+        """The attributes of a prediction, with the pattern of its votes as one where votes define groups."""
         if self.voters is None:
             return attributes
         name, voters = self.voters
         return {**attributes, name: voters.pattern(predicted_class, votes)}
 
-    def aimed_by(self, grouping: str) -> str:
+    def voters_of(self, grouping: str) -> str:
         """Name of the voters whose votes define the groups of a grouping; empty if votes do not."""
         return self.voters[1].name if self.voters is not None and grouping == self.voters[0] else ""
 
@@ -213,22 +188,31 @@ class CellSpace:
         )
 
     def class_groups(self, grouping: str) -> ClassGroups | None:
-        """The groups of a grouping by predicted class and score bin; None of one by an attribute's values.
-
-        Raises:
-            KeyError: the model has no such grouping.
-        """
+        """The groups of a grouping by predicted class and score bin; None of one by an attribute's values."""
         return self.groupings[grouping].class_groups(self.classes, self.score_edges)
 
     def fingerprint(self, *parts: object) -> str:
         """Eight hexadecimal digits that differ when the offsets of stored shards would mean something else.
 
         Groupings, attributes and score bins are not part of it: a change of these starts tables and pools.
-
-        Args:
-            parts: further facts that the stored shards depend on, such as the half-life.
+        `parts` are further facts that stored shards depend on, such as the half-life.
         """
         return digits([self.classes, parts])
+
+
+def definitions(space: CellSpace) -> dict[str, bytes]:
+    """`Grouping.definition` of every grouping by name.
+
+    Under one name a later configuration may mean another partition. A label's weight, and what it proves of a
+    group, is known only while it is known within which parts of the traffic it was drawn evenly. So labels
+    keep the definition of the grouping that they were requested for.
+    """
+    return {name: grouping.definition(space.score_edges) for name, grouping in space.groupings.items()}
+
+
+def grouping_key(name: str, definition: bytes) -> str:
+    """Identity of a grouping, whatever it is called: its definition, or its name where it has none."""
+    return definition.hex() or name
 
 
 def digits(described: object) -> str:

@@ -19,7 +19,6 @@ class ConfigurationError(CredenceError):
     """
 
     def __init__(self, problems: list[tuple[str, str]], source: str = "configuration") -> None:
-        """Join the problems into one message."""
         self.problems = problems
         self.source = source
         lines = "\n".join(f"  {path}: {problem}" for path, problem in problems)
@@ -27,15 +26,11 @@ class ConfigurationError(CredenceError):
 
 
 class Unavailable(CredenceError):
-    """Kafka or Redis cannot be used right now; the caller backs off and tries again.
-
-    Attributes:
-        part: the unavailable one, `redis` or `kafka`.
-    """
+    """`kafka` or `redis` (the `part`) cannot be used right now; the caller backs off and tries again."""
 
     def __init__(self, part: str, cause: BaseException) -> None:
-        """Name the part, and the kind of failure without its text (which may hold addresses)."""
         self.part = part
+        # The text of the cause may hold addresses.
         super().__init__(f"{part} is unavailable ({type(cause).__name__})")
 
 
@@ -43,7 +38,6 @@ class Refused(Unavailable):
     """Kafka or Redis answers, but refuses; an operator may change that, so the caller tries again."""
 
     def __init__(self, part: str, cause: BaseException, remedy: str) -> None:
-        """Name the part, the kind of refusal, and the remedy."""
         super().__init__(part, cause)
         self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}",)
 
@@ -61,7 +55,6 @@ class BadMessage(CredenceError):
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        """Keep reason and detail apart: the reason is a metric label, the detail is not."""
         self.reason = reason
         self.detail = detail
         super().__init__(f"{reason}: {detail}")
@@ -96,7 +89,6 @@ class RecordingError(CredenceError):
     """
 
     def __init__(self, source: object, problem: str) -> None:
-        """Name the file first."""
         self.source = source
         self.problem = problem
         super().__init__(f"{source}: {problem}")

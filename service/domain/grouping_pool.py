@@ -1,30 +1,56 @@
 """The pools of one grouping: for every group, the unlabelled items that it may request labels of next.
 
-A group's pool is a bottom-k sketch (`service/domain/sketch.py`): it keeps the k items of highest priority,
-priority = lambda t + Gumbel noise. In the order of their priorities the items of a group are an exact sample
-without replacement, weighted exp(lambda t) (the Gumbel-top-k trick; Efraimidis and Spirakis 2006 in the log
-domain), down to the bound below which an item may have been dropped. Sketches of several shards merge
-exactly down to the highest of their bounds.
+A group's pool is a bottom-k sketch (Cohen and Kaplan, "Summarizing data using bottom-k sketches", PODC 2007):
+it keeps the k items of highest priority, priority = lambda t + Gumbel noise. In the order of their priorities
+the items of a group are an exact sample without replacement, weighted exp(lambda t) (the Gumbel-top-k trick;
+Efraimidis and Spirakis 2006 in the log domain), down to the bound below which an item may have been dropped.
+Sketches of several shards merge exactly down to the highest of their bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, UInt64s
-from service.domain.sketch import EMPTY_SKETCH, Sketch
+
+_ENTRY = np.dtype([("priority", "<f8"), ("hash", "<u8")])
+
+
+class Sketch(NamedTuple):
+    """The pool of one group.
+
+    Attributes:
+        bound: an item below this priority may have been dropped; minus infinity if none was.
+        priorities: of the items, descending [k].
+        hashes: of the items [k].
+    """
+
+    bound: float
+    priorities: Floats
+    hashes: UInt64s
+
+    def encode(self) -> bytes:
+        """The bound (8 bytes), then 16 bytes an item: priority and hash, little-endian."""
+        entries = np.empty(len(self.hashes), _ENTRY)
+        entries["priority"], entries["hash"] = self.priorities, self.hashes
+        return np.array(self.bound, "<f8").tobytes() + entries.tobytes()
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> Sketch:
+        """A sketch from its encoding."""
+        entries = np.frombuffer(encoded, _ENTRY, offset=8)
+        bound = float(np.frombuffer(encoded, "<f8", count=1)[0])
+        return cls(bound, entries["priority"].astype(np.float64), entries["hash"].astype(np.uint64))
+
+
+EMPTY_SKETCH = Sketch(-np.inf, np.zeros(0), np.zeros(0, np.uint64))
 
 
 class Moves(NamedTuple):
-    """What changed in the sketches of a grouping.
-
-    Attributes:
-        entered: which of the offered items entered a sketch.
-        left: hashes of items that left one.
-    """
+    """Which of the items offered to a grouping entered a sketch, and hashes of items that left one."""
 
     entered: Indices
     left: UInt64s
@@ -84,12 +110,7 @@ class GroupingPool:
         self._changed.clear()
 
     def above_bounds(self, rows: Indices, priorities: Floats) -> Indices:
-        """Which of some items [n] a sketch may take in.
-
-        Args:
-            rows: number of each item's group, from `row` [n].
-            priorities: of each [n].
-        """
+        """Which of some items [n] a sketch may take in; `rows` are numbers of groups, from `row` [n]."""
         bounds = np.append(self._bounds, -np.inf)
         return np.flatnonzero(priorities > bounds[np.minimum(rows, len(self._bounds))])
 
@@ -136,11 +157,8 @@ class GroupingPool:
     def fold(self, groups: Iterable[str], into: str) -> UInt64s:
         """Merge the sketches of some groups into that of another one.
 
-        The order of the union is known down to the highest of their bounds; lower items are dropped.
-
-        Args:
-            groups: names of groups, not `into`; they lose their numbers.
-            into: name of the group that takes the items.
+        The order of the union is known down to the highest of their bounds; lower items are dropped. The
+        merged groups lose their numbers.
 
         Returns:
             Hashes of the items that no sketch holds any more.
@@ -202,3 +220,23 @@ class GroupingPool:
         self._bound(every)
         self._changed.update(every.tolist())
         return left
+
+
+def merged_order(sketches: Sequence[Sketch]) -> list[tuple[float, int, int]]:
+    """Items of one group in the order in which they are drawn, down to the highest bound of any sketch.
+
+    Returns:
+        Priority, hash and index of the sketch of every item, the highest priority first; an item in several
+        sketches comes once.
+    """
+    bound = max((sketch.bound for sketch in sketches), default=-np.inf)
+    found = [
+        (priority, item, shard)
+        for shard, sketch in enumerate(sketches)
+        for priority, item in zip(sketch.priorities.tolist(), sketch.hashes.tolist(), strict=True)
+        if priority >= bound
+    ]
+    first: dict[int, tuple[float, int, int]] = {}
+    for entry in sorted(found, key=lambda entry: (-entry[0], entry[2])):
+        first.setdefault(entry[1], entry)
+    return list(first.values())

@@ -52,7 +52,7 @@ class Grouping:
     def definition(self, score_edges: Sequence[float]) -> bytes:
         """Four bytes that differ where a grouping of this name is another partition.
 
-        Empty where a name can mean but one thing, and of groupings by votes, which `CellSpace.aimed_by`
+        Empty where a name can mean but one thing, and of groupings by votes, which `CellSpace.voters_of`
         tells apart. What the grouping is called makes no difference, nor in which order a map names parts.
         """
         described = json.dumps([self.kind, self._parts(score_edges)])

@@ -15,19 +15,10 @@ from service.domain.errors import BadMessage
 VENDOR_HEADER = "credence-vendor"
 SIGNATURE_HEADER = "credence-signature"
 
-_VERSION = "v1="
-
 
 def sign(key: bytes, vendor: str, value: bytes) -> list[tuple[str, bytes]]:
-    """Kafka headers that a label carries beside those of CloudEvents.
-
-    Args:
-        key: one of the vendor's label keys.
-        vendor: its name in the configuration.
-        value: of the record, as it is sent.
-    """
-    signature = _VERSION + _digest(key, vendor, value)
-    return [(VENDOR_HEADER, vendor.encode()), (SIGNATURE_HEADER, signature.encode())]
+    """Kafka headers of a label beside those of CloudEvents; `key` is one of the vendor's label keys."""
+    return [(VENDOR_HEADER, vendor.encode()), (SIGNATURE_HEADER, _signature(key, vendor, value))]
 
 
 def verify(
@@ -35,10 +26,7 @@ def verify(
 ) -> str:
     """The vendor that signed a label. Takes as long whichever of the vendor's keys it was, or none.
 
-    Args:
-        headers: of the record.
-        value: of the record.
-        keys: label keys by the name of every configured vendor.
+    `keys` are the label keys of every configured vendor, by its name.
 
     Raises:
         BadMessage: `unsigned_label`, `unknown_vendor` or `bad_signature`.
@@ -55,13 +43,11 @@ def verify(
     if vendor not in keys:
         raise BadMessage("unknown_vendor", f"{VENDOR_HEADER} names no vendor of the configuration")
     given = signatures[0] or b""
-    matches = [
-        hmac.compare_digest((_VERSION + _digest(key, vendor, value)).encode(), given) for key in keys[vendor]
-    ]
+    matches = [hmac.compare_digest(_signature(key, vendor, value), given) for key in keys[vendor]]
     if not any(matches):
         raise BadMessage("bad_signature", f"{SIGNATURE_HEADER} is not what any of the vendor's keys gives")
     return vendor
 
 
-def _digest(key: bytes, vendor: str, value: bytes) -> str:
-    return hmac.digest(key, vendor.encode() + b"\n" + value, "sha256").hex()
+def _signature(key: bytes, vendor: str, value: bytes) -> bytes:
+    return b"v1=" + hmac.digest(key, vendor.encode() + b"\n" + value, "sha256").hex().encode()

@@ -198,11 +198,8 @@ def cloudevents_headers(
 ) -> list[tuple[str, bytes]]:
     """Kafka headers of one produced message, after the CloudEvents 1.0 Kafka binding in binary mode.
 
-    Args:
-        event_type: `ce_type`, one of the `*_TYPE` constants.
-        event_id: `ce_id`, unique together with the source.
-        source: `ce_source`, a URI reference of the emitter.
-        time: `ce_time`, aware.
+    `event_type` is one of the `*_TYPE` constants; `event_id` is unique together with `source`, a URI
+    reference of the emitter.
     """
     return [
         ("ce_specversion", CLOUDEVENTS_VERSION.encode()),

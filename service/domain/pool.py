@@ -9,8 +9,7 @@ import numpy as np
 
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import OTHER
-from service.domain.grouping_pool import GroupingPool
-from service.domain.sketch import Sketch
+from service.domain.grouping_pool import GroupingPool, Sketch
 
 
 @dataclass
@@ -22,14 +21,14 @@ class Pools:
         holders: by item hash, a bit set of the groupings whose pools contain the item.
         added: records of items that entered since the last flush, by hash.
         removed: hashes of items that left since then.
-        gone: pool id and group of stored sketches to delete.
+        deleted: pool id and group of stored sketches to delete.
     """
 
     groupings: dict[str, GroupingPool]
     holders: dict[int, int] = field(default_factory=dict)
     added: dict[int, bytes] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
-    gone: set[tuple[str, str]] = field(default_factory=set)
+    deleted: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._bits = {pool_id: 1 << n for n, pool_id in enumerate(self.groupings)}
@@ -47,14 +46,9 @@ class Pools:
         hashes: UInt64s,
         record: Callable[[int], bytes],
     ) -> None:
-        """Offer items [n] to the pool of a grouping.
+        """Offer items [n] to the pool of a grouping; `rows` are numbers of their groups [n].
 
-        Args:
-            pool_id: of the grouping.
-            rows: number of each item's group [n].
-            priorities: of each in this grouping [n].
-            hashes: of each [n].
-            record: encodes the record of one item; called only for items that are in no sketch yet.
+        `record` encodes the record of one item; it is called only for items that are in no sketch yet.
         """
         pool, bit = self.groupings[pool_id], self._bits[pool_id]
         chosen = pool.above_bounds(rows, priorities)
@@ -85,16 +79,10 @@ class Pools:
             self._release(item, self._bits[pool_id])
 
     def fold(self, pool_id: str, groups: Sequence[str], into: str) -> None:
-        """Merge the pools of groups that have lost their rows into that of another one.
-
-        Args:
-            pool_id: of the grouping.
-            groups: names of the groups.
-            into: name of the other one.
-        """
+        """Merge the pools of groups that have lost their rows into that of another one."""
         for item in self.groupings[pool_id].fold(groups, into).tolist():
             self._release(item, self._bits[pool_id])
-        self.gone.update((pool_id, group) for group in groups)
+        self.deleted.update((pool_id, group) for group in groups)
 
     def changed(self) -> list[tuple[str, str, Sketch]]:
         """Pool id, group and sketch of every group that has changed since `mark_flushed`."""
@@ -104,14 +92,14 @@ class Pools:
             for group, sketch in pool.changed()
         ]
         # A value may have got a row again.
-        self.gone.difference_update((pool_id, group) for pool_id, group, _ in found)
+        self.deleted.difference_update((pool_id, group) for pool_id, group, _ in found)
         return found
 
     def mark_flushed(self) -> None:
         """Clear all marks of changes."""
         self.added.clear()
         self.removed.clear()
-        self.gone.clear()
+        self.deleted.clear()
         for pool in self.groupings.values():
             pool.mark_flushed()
 

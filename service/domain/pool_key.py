@@ -12,11 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from service.domain.arrays import Floats, UInt64s
-from service.domain.cells import CellSpace
-from service.domain.grouping_fingerprints import definitions
-
-_BETWEEN = b"\0"
-"""Between the parts of a name that a key is derived from."""
+from service.domain.cells import CellSpace, definitions
 
 
 def gumbel_noise(hashes: UInt64s) -> Floats:
@@ -32,26 +28,17 @@ def pool_ids(space: CellSpace, groupings: Iterable[str], *, half_life_hours: flo
     """Id of the pool of every grouping: its name, a digest of what the grouping is by, and the half-life.
 
     Priorities under two half-lives cannot be compared. So a grouping that is redefined under its name, or
-    drawn with another half-life, starts a pool of its own.
-
-    Args:
-        space: cells of the model.
-        groupings: names of groupings that request labels.
-        half_life_hours: of an item's weight in draws; None for no decay.
+    drawn with another half-life, starts a pool of its own. Without a half-life, weights do not decay.
     """
     by, half_life = definitions(space), "" if half_life_hours is None else f"{half_life_hours!r}h"
     return {
-        name: f"{name}:{by[name].hex()}:{half_life}:{space.aimed_by(name)}" for name in sorted(set(groupings))
+        name: f"{name}:{by[name].hex()}:{half_life}:{space.voters_of(name)}"
+        for name in sorted(set(groupings))
     }
 
 
 class PoolKey:
-    """Hashes of one model's items; they differ between models and groupings.
-
-    Args:
-        hash_key: the 16-byte key of the deployment.
-        model: name of the model.
-    """
+    """Hashes of one model's items under the deployment's 16-byte key."""
 
     def __init__(self, hash_key: bytes, model: str) -> None:
         self._hash_key = hash_key
@@ -80,10 +67,6 @@ class PoolKey:
 
         The hashes are secret, so mixing them with secrets of the grouping gives each grouping its own order:
         the finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), twice.
-
-        Args:
-            pool_id: of the grouping, as `pool_ids` gives it.
-            item_hashes: from `item_hashes` [n].
         """
         if pool_id not in self._secrets:
             self._secrets[pool_id] = self._derive("grouping", pool_id)
@@ -92,8 +75,8 @@ class PoolKey:
 
     def _derive(self, purpose: str, name: str) -> UInt64s:
         """Three secret 64-bit words for a purpose [3]."""
-        text = _BETWEEN.join(part.encode() for part in (purpose, self._model, name))
-        digest = hashlib.blake2b(text, key=self._hash_key, digest_size=24).digest()
+        text = f"{purpose}\0{self._model}\0{name}"
+        digest = hashlib.blake2b(text.encode(), key=self._hash_key, digest_size=24).digest()
         return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 

@@ -20,9 +20,6 @@ _TIE_BITS: Final = 22
 _LATEST: Final = (1 << (64 - _TIE_BITS)) - 1
 """Milliseconds since the epoch, in the year 2109."""
 
-_MILLISECONDS: Final = 1_000
-_CRC_BITS: Final = 32
-
 NO_PLACE: Final = (1 << 64) - 1
 """Behind every request."""
 
@@ -30,12 +27,10 @@ NO_PLACE: Final = (1 << 64) - 1
 def request_place(requested_at: float, request_id: str) -> int:
     """Place of a request among all requests, which grows with time; 64 bits.
 
-    Args:
-        requested_at: when its first attempt was issued, seconds since the epoch.
-        request_id: breaks the tie of requests that were issued together.
+    `requested_at` is when its first attempt was issued, seconds since the epoch. The id breaks ties.
     """
-    milliseconds = min(max(round(requested_at * _MILLISECONDS), 0), _LATEST)
-    return milliseconds << _TIE_BITS | zlib.crc32(request_id.encode()) >> (_CRC_BITS - _TIE_BITS)
+    milliseconds = min(max(round(requested_at * 1_000), 0), _LATEST)
+    return milliseconds << _TIE_BITS | zlib.crc32(request_id.encode()) >> (32 - _TIE_BITS)
 
 
 def request_places(requests: Iterable[tuple[float, str]]) -> Places:
@@ -45,4 +40,4 @@ def request_places(requests: Iterable[tuple[float, str]]) -> Places:
 
 def requested_at(place: int) -> float:
     """When the request of a place was made, seconds since the epoch."""
-    return (place >> _TIE_BITS) / _MILLISECONDS
+    return (place >> _TIE_BITS) / 1_000

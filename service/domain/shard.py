@@ -1,10 +1,6 @@
 """One shard of a model's facts: the traffic and the pools that came through one topic partition.
 
-A shard is in the memory of the partition's one owner, which writes changes to Redis. It contains
-
-- traffic: the tables of `service/domain/traffic.py`;
-- pools: candidates for label requests, for each group of every grouping that requests labels
-  (`service/domain/pool.py`).
+A shard is in the memory of the partition's one owner, which writes changes to Redis.
 """
 
 from __future__ import annotations
@@ -60,9 +56,7 @@ class Shard:
     """The facts of one model from one topic partition, in its owner's memory.
 
     Args:
-        space: cells of the model.
         next_offset: offset of the first record that is not in the shard.
-        traffic: its traffic.
         pools: of the groupings that request labels.
         pool_groupings: these groupings, by pool id.
         noise: Gumbel noise of items [n] in a grouping's pool, by pool id and their hashes.
@@ -73,8 +67,10 @@ class Shard:
         probability_sums: weighted class-probability sums by predicted class, at the traffic's landmark.
 
     Attributes:
+        is_stored: whether Redis holds the shard.
         stored_by: id of the flush that wrote the shard in Redis; empty if there is none.
         next_flush: id of the next flush, the same for all its attempts.
+        drawn_seen: how many drawn items, counted since the shard began, are taken out of its pools.
     """
 
     def __init__(
@@ -93,8 +89,10 @@ class Shard:
     ) -> None:
         self.next_offset = next_offset
         self.newest_record = newest_record
+        self.is_stored = False
         self.stored_by = ""
         self.next_flush = ""
+        self.drawn_seen = 0
         self.traffic = traffic
         self.pools = pools
         self.probability_sums = probability_sums or {}
@@ -145,7 +143,8 @@ class Shard:
                 block.add(of_table, columns[kind], weights, batch.scores)
             table.changed[of_table] = True
         if batch.probabilities is not None:
-            self._add_probabilities(batch, weights)
+            members, probabilities = batch.probabilities
+            self._add_probabilities(batch.classes[members], probabilities, weights[members])
         self._fill_pools(batch, rows)
 
     def mark_flushed(self) -> None:
@@ -190,23 +189,17 @@ class Shard:
     def _place(
         self, attribute: str, values: Indices, rows_by_value: Indices, names: list[str], weights: Floats
     ) -> None:
-        """Find rows of the values of a batch in an attribute's table; new values get rows.
+        """Find rows of a batch's values [n] in an attribute's table; new values get rows.
 
-        Args:
-            attribute: its name.
-            values: numbers of the predictions' values [n].
-            rows_by_value: row of every value, -1 if it has none; filled in [values].
-            names: of every value [values].
-            weights: of the predictions [n].
+        Fills in the row of every value, -1 if it has none [values].
         """
         table = self.traffic.tables[attribute]
         present = np.unique(values)
         unplaced = present[rows_by_value[present] == _NONE]
         if len(unplaced) <= table.room:  # no value is displaced, so the others keep their rows
             present = unplaced
-        _, displaced = table.place(
-            [names[value] for value in present.tolist()], _sums(values, weights)[present]
-        )
+        sums = np.asarray(np.bincount(values, weights=weights), np.float64)
+        displaced = table.place([names[value] for value in present.tolist()], sums[present])
         if displaced:
             rows_by_value[:] = _NONE
             for pool_id, pooled in self._value_pools.items():
@@ -214,16 +207,12 @@ class Shard:
                     self.pools.fold(pool_id, displaced, OTHER)
         rows_by_value[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
 
-    def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
-        if batch.probabilities is None:
-            return
+    def _add_probabilities(self, classes: Indices, probabilities: Floats, weights: Floats) -> None:
         from scipy import sparse  # noqa: PLC0415 - slow to import, and needed where probabilities are summed
 
-        rows, probabilities = batch.probabilities
-        classes = batch.classes[rows]
         present, where = np.unique(classes, return_inverse=True)
         # A row for each predicted class and a column for each prediction: a product sums by class.
-        members = sparse.csr_array((weights[rows], (where, np.arange(len(rows)))))
+        members = sparse.csr_array((weights, (where, np.arange(len(where)))))
         for predicted, sums in zip(present.tolist(), members @ probabilities, strict=True):
             self.probability_sums[predicted] = self.probability_sums.get(predicted, 0.0) + sums
             self.changed_classes.add(predicted)
@@ -243,7 +232,3 @@ class Shard:
             self.pools.offer(
                 pool_id, rows=rows, priorities=priorities, hashes=batch.item_hashes, record=batch.record
             )
-
-
-def _sums(places: Indices, values: Floats) -> Floats:
-    return np.asarray(np.bincount(places, weights=values), np.float64)

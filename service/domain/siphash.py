@@ -17,11 +17,7 @@ _WORD = 8
 
 
 def siphash24(messages: Sequence[bytes], key: bytes) -> UInt64s:
-    """SipHash-2-4 of every message, as unsigned 64-bit integers [n].
-
-    Args:
-        messages: byte strings of any length.
-        key: the 16-byte key.
+    """SipHash-2-4 of every message under a 16-byte key, as unsigned 64-bit integers [n].
 
     Raises:
         ValueError: the key is not 16 bytes long.

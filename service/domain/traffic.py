@@ -45,12 +45,7 @@ class Traffic:
         return int(self.whole.counts.sum())
 
     def move_landmark(self, landmark: float, decay: float) -> None:
-        """Rescale all weights to another landmark.
-
-        Args:
-            landmark: the new one, in seconds.
-            decay: lambda in 1/s.
-        """
+        """Rescale all weights to another landmark, in seconds, at a decay of lambda in 1/s."""
         if np.isfinite(self.landmark) and landmark != self.landmark:
             for table in self.tables.values():
                 table.scale(float(np.exp(decay * (self.landmark - landmark))))
@@ -63,13 +58,7 @@ class Traffic:
 
 
 def merge_traffic(shards: Sequence[Traffic], specs: Sequence[TableSpec], *, decay: float) -> Traffic:
-    """Traffic of all shards together, at the latest landmark.
-
-    Args:
-        shards: traffic of each shard, with landmarks of their own.
-        specs: all tables.
-        decay: lambda in 1/s.
-    """
+    """Traffic of all shards together, at the latest of their landmarks; `decay` is lambda in 1/s."""
     filled = [shard for shard in shards if np.isfinite(shard.landmark)]
     total = Traffic(specs)
     total.landmark = max((shard.landmark for shard in filled), default=-np.inf)
@@ -86,11 +75,9 @@ def merge_traffic(shards: Sequence[Traffic], specs: Sequence[TableSpec], *, deca
 def merge_probability_sums(
     shards: Sequence[tuple[float, Mapping[int, Floats]]], decay: float
 ) -> dict[int, Floats]:
-    """Class-probability sums of all shards together, at the latest landmark.
+    """Class-probability sums of all shards together, by predicted class, at the latest landmark.
 
-    Args:
-        shards: landmark of each shard, and its sums by predicted class.
-        decay: lambda in 1/s.
+    `shards` are the landmark of each and its sums; `decay` is lambda in 1/s.
     """
     landmark = max((landmark for landmark, sums in shards if sums), default=-np.inf)
     total: dict[int, Floats] = {}

@@ -36,8 +36,6 @@ MOST_MISSED = 0.05
 
 _MUCH: Final = 0.5
 _NOTHING: Final = np.zeros(0)
-_FASTEST = 1
-"""Compression level that takes some milliseconds for 100,000 mostly small counts."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +72,9 @@ class TableCounts:
     def since(self, mark: TableCounts) -> TableCounts:
         """Predictions since an earlier time.
 
-        A row that the mark does not have counts from 0. So does one that has lost much of its count in the
-        mark, or some of it and may miss more: its value was displaced and has got a row again. A row that has
-        lost less was displaced in one of several partitions.
-
-        Args:
-            mark: the same table at the earlier time.
+        A row that the mark (the same table then) does not have counts from 0. So does one that has lost much
+        of its count in the mark, or some of it and may miss more: its value was displaced and has got a row
+        again. A row that has lost less was displaced in one of several partitions.
         """
         rows = rows_of(self.names, mark.names)
         before = np.where(rows[:, None] >= 0, mark.counts[rows], 0) if mark.names else self.counts * 0
@@ -141,7 +136,7 @@ class TrafficCounts:
         )
 
     def pack(self) -> bytes:
-        """The form stored in Redis: compressed MessagePack."""
+        """The form stored in Redis: MessagePack, compressed in some milliseconds for 100,000 small counts."""
         stored = [
             _StoredTable(
                 *key,
@@ -153,7 +148,7 @@ class TrafficCounts:
             )
             for key, table in self.tables.items()
         ]
-        return zlib.compress(msgspec.msgpack.encode(stored), _FASTEST)
+        return zlib.compress(msgspec.msgpack.encode(stored), level=1)
 
     @property
     def whole(self) -> TableCounts:
@@ -177,7 +172,7 @@ class TrafficCounts:
         """The tables with score bins."""
         return TrafficCounts({key: table for key, table in self.tables.items() if key[1] in BY_BIN})
 
-    def alike(self, other: TrafficCounts) -> TrafficCounts:
+    def shared_with(self, other: TrafficCounts) -> TrafficCounts:
         """The tables that others have too, with columns that mean the same."""
         return TrafficCounts(
             {
@@ -187,14 +182,14 @@ class TrafficCounts:
             }
         )
 
-    def going_on(self, later: TrafficCounts) -> TrafficCounts:
+    def continuing_until(self, later: TrafficCounts) -> TrafficCounts:
         """The tables that continue until a later time: neither removed nor restarted.
 
         A table restarts after its grouping or its score bins were removed for a while. Then it has no more
         predictions than came in all that time.
         """
         came = later.predictions - self.predictions
-        tables = self.alike(later).tables
+        tables = self.shared_with(later).tables
         return TrafficCounts(
             {
                 key: table
@@ -204,12 +199,8 @@ class TrafficCounts:
         )
 
     def since(self, mark: TrafficCounts) -> TrafficCounts:
-        """Predictions since an earlier time; tables that do not continue since then count from 0.
-
-        Args:
-            mark: counts at the earlier time.
-        """
-        continuing = mark.going_on(self).tables
+        """Predictions since an earlier time; tables that do not continue since then count from 0."""
+        continuing = mark.continuing_until(self).tables
         return TrafficCounts(
             {
                 key: table.since(continuing[key]) if key in continuing else table

@@ -15,13 +15,8 @@ _NEW = -1
 class ValueBook:
     """Numbers the values of every attribute, and their combinations, from 0 on.
 
-    Args:
-        name_value: name under which a value of the attribute at some position is counted; None stands for a
-            missing value. Called once for each value.
-        attribute_count: number of attributes.
-
-    Attributes:
-        generation: grows when the book is cleared.
+    `name_value` gives the name under which a value of the attribute at some position is counted; None stands
+    for a missing value. It is called once for each value. `generation` grows when the book is cleared.
     """
 
     def __init__(self, name_value: Callable[[int, str | None], str], attribute_count: int) -> None:
@@ -42,11 +37,7 @@ class ValueBook:
         return self._length
 
     def add(self, columns: Sequence[Sequence[str | None]]) -> range:
-        """Add combinations; their numbers [n].
-
-        Args:
-            columns: values of every attribute [n].
-        """
+        """Add combinations, given the values of every attribute [n]; their numbers [n]."""
         first, self._length = self._length, self._length + len(columns[0])
         if self._length > len(self._values):
             self._values = np.pad(self._values, ((0, self._length), (0, 0)))
@@ -61,8 +52,6 @@ class ValueBook:
 
     def values(self, combinations: Indices) -> Indices:
         """Value numbers of some combinations [n, attributes]."""
-        if not self._attribute_count:
-            return np.zeros((len(combinations), 0), np.intp)
         return self._values[combinations]
 
     def names(self, position: int) -> list[str]:
@@ -75,13 +64,9 @@ class ValueBook:
         for at in np.flatnonzero(found == _NEW).tolist():
             value = values[at]
             if value not in numbers:
-                numbers[value] = self._number_of(position, self._name_value(position, value))
+                name, names = self._name_value(position, value), self._names[position]
+                numbers[value] = self._named[position].setdefault(name, len(names))
+                if numbers[value] == len(names):
+                    names.append(name)
             found[at] = numbers[value]
         return found
-
-    def _number_of(self, position: int, name: str) -> int:
-        names = self._names[position]
-        number = self._named[position].setdefault(name, len(names))
-        if number == len(names):
-            names.append(name)
-        return number

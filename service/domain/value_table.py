@@ -18,13 +18,8 @@ from typing import Any
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
-from service.domain.cells import MISSING, OTHER
+from service.domain.cells import OTHER, RESERVED
 from service.domain.traffic_tables import Columns, TableSpec
-
-RESERVED = frozenset({OTHER, MISSING})
-"""Values that are never displaced, and do not count towards the bound."""
-
-_NONE = -1
 
 
 @dataclass
@@ -33,7 +28,7 @@ class Block:
 
     Attributes:
         counts: predictions ever counted.
-        weights: sums of exp(lambda (t - landmark)); no columns where the table has none.
+        weights: sums of exp(lambda (t - landmark)); no columns in a table of counts alone.
         score_sums: weighted sums of scores, likewise.
     """
 
@@ -73,7 +68,7 @@ class Block:
         np.add.at(self.weights, rows, other.weights * factor)
         np.add.at(self.score_sums, rows, other.score_sums * factor)
 
-    def fold(self, rows: Indices, into: int) -> None:
+    def fold(self, rows: Sequence[int], into: int) -> None:
         """Move the numbers of some rows to another one."""
         for column in (self.counts, self.weights, self.score_sums):
             column[into] += column[rows].sum(axis=0)
@@ -88,55 +83,39 @@ class Block:
 class ValueTable:
     """The tables of one attribute, which share their rows.
 
-    Invariants: every row has one name; `OTHER` and `MISSING` never lose theirs.
-
-    Args:
-        specs: of the attribute's tables, a weighted one among them.
+    Invariants: every row has one name; `OTHER` and `MISSING` never lose theirs, and do not count towards the
+    bound. One of the tables is weighted.
 
     Attributes:
+        specs: the tables, by their columns.
+        names: of the rows, in their order.
         rows: row of every value.
         blocks: numbers of the rows, by columns; arrays may have spare rows.
         missed: decayed weight that a value may have had before it got its row, at most [rows].
         changed: which rows have changed since `mark_flushed` [rows].
-        renamed: rows whose name or `missed` has changed since then.
-        version: grows when a value loses its row.
+        changed_names: rows whose name or `missed` has changed since then.
     """
 
     def __init__(self, specs: Sequence[TableSpec]) -> None:
-        self._specs = {spec.columns: spec for spec in specs}
+        self.specs = {spec.columns: spec for spec in specs}
         self._limit = min(spec.rows for spec in specs) - len(RESERVED)
-        self._named: list[str] = []
+        self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.blocks = {spec.columns: Block.empty(spec) for spec in specs}
         self.missed = np.zeros(0)
         self.changed: Flags = np.zeros(0, np.bool_)
-        self.renamed: set[int] = set()
-        self.version = 0
+        self.changed_names: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._named)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the rows, in their order."""
-        return list(self._named)
-
-    @property
-    def specs(self) -> Mapping[Columns, TableSpec]:
-        """The tables, by their columns."""
-        return self._specs
+        return len(self.names)
 
     def block(self, columns: Columns) -> Block:
-        """Numbers of the rows, without spare rows.
-
-        Raises:
-            KeyError: this attribute has no such table.
-        """
+        """Numbers of the rows, without spare rows."""
         return self.blocks[columns].part(slice(0, len(self)))
 
     def totals(self) -> Floats:
         """Decayed weight of every row [rows]."""
-        weighted = next(columns for columns, spec in self._specs.items() if spec.is_weighted)
+        weighted = next(columns for columns, spec in self.specs.items() if spec.is_weighted)
         return np.asarray(self.blocks[weighted].weights[: len(self)].sum(axis=1), np.float64)
 
     @property
@@ -158,72 +137,57 @@ class ValueTable:
             self._append(name)
         self.missed[: len(names)] = missed
 
-    def place(self, names: Sequence[str], weights: Floats) -> tuple[Indices, list[str]]:
-        """Find the rows of some values; new values get rows.
+    def place(self, names: Sequence[str], weights: Floats) -> list[str]:
+        """Give rows to new values, as far as their traffic is enough; displaced values, now in `OTHER`.
 
         Args:
-            names: of the values, all different [n].
+            names: of values, all different [n].
             weights: about to be added to each [n].
-
-        Returns:
-            Row of each [n], that of `OTHER` for those without one of their own; and displaced values, whose
-            traffic is in `OTHER` now.
         """
-        rows = np.array([self.rows.get(name, _NONE) for name in names], np.intp)
-        unknown = np.flatnonzero(rows == _NONE)
-        if not unknown.size:
-            return rows, []
-        reserved = [at for at in unknown.tolist() if names[at] in RESERVED]
-        for at in reserved:
-            rows[at] = self._append(names[at])
-        fresh = np.setdiff1d(unknown, reserved)
-        fresh = fresh[np.argsort(-weights[fresh], kind="stable")]
+        coming = dict(zip(names, weights.tolist(), strict=True))
+        for name in [name for name in names if name in RESERVED and name not in self.rows]:
+            self._append(name)
+        new = sorted((name for name in names if name not in self.rows), key=lambda name: -coming[name])
         room, before = self.room, self.most_missed
-        for at in fresh[:room].tolist():
-            rows[at] = self._append(names[at])
-            self.missed[rows[at]] = before
-        rest = fresh[room:]
-        return rows, self._displace(names, weights, rows, rest) if rest.size else []
+        for name in new[:room]:
+            row = self._append(name)
+            self.missed[row] = before
+        return self._displace(new[room:], coming) if new[room:] else []
 
-    def _displace(self, names: Sequence[str], weights: Floats, rows: Indices, fresh: Indices) -> list[str]:
+    def _displace(self, new: Sequence[str], coming: Mapping[str, float]) -> list[str]:
         """Give new values the rows of those with the lowest counters; returns the displaced values.
 
-        Writes the rows of new and of displaced values into `rows`.
+        `coming` are weights about to be added, by value.
         """
         other = self.rows[OTHER] if OTHER in self.rows else self._append(OTHER)
-        counters = self.totals() + self.missed[: len(self)]
-        has_row = rows != _NONE
-        np.add.at(counters, rows[has_row], weights[has_row])
+        counters = (self.totals() + self.missed[: len(self)]).tolist()
+        for name, row in self.rows.items():
+            counters[row] += coming.get(name, 0.0)
         reserved = {self.rows[name] for name in RESERVED if name in self.rows}
-        heap = [(counter, row) for row, counter in enumerate(counters.tolist()) if row not in reserved]
+        heap = [(counter, row) for row, counter in enumerate(counters) if row not in reserved]
         heapq.heapify(heap)
-        owners: dict[int, int] = {}
+        owners: dict[int, str] = {}
         errors: dict[int, float] = {}
-        for at in fresh.tolist():
+        for name in new:
             lowest, row = heap[0]
-            if row in owners:
-                rows[owners[row]] = other
-            owners[row], errors[row] = at, lowest
-            heapq.heapreplace(heap, (lowest + float(weights[at]), row))
-        taken = np.array(list(owners), np.intp)
-        rows[has_row & np.isin(rows, taken)] = other
+            owners[row], errors[row] = name, lowest
+            heapq.heapreplace(heap, (lowest + coming[name], row))
         for block in self.blocks.values():
-            block.fold(taken, other)
+            block.fold(list(owners), other)
         displaced = []
-        for row, at in owners.items():
-            displaced.append(self._named[row])
-            del self.rows[self._named[row]]
-            self._named[row] = names[at]
-            self.rows[names[at]] = rows[at] = row
+        for row, name in owners.items():
+            displaced.append(self.names[row])
+            del self.rows[self.names[row]]
+            self.names[row] = name
+            self.rows[name] = row
             self.missed[row] = errors[row]
         self.changed[[*owners, other]] = True
-        self.renamed.update(owners)
-        self.version += 1
+        self.changed_names.update(owners)
         return displaced
 
     def _append(self, name: str) -> int:
-        row = len(self._named)
-        self._named.append(name)
+        row = len(self.names)
+        self.names.append(name)
         self.rows[name] = row
         if row >= len(self.missed):
             size = max(8, 2 * row)
@@ -232,7 +196,7 @@ class ValueTable:
             self.missed = np.pad(self.missed, (0, size - len(self.missed)))
             self.changed = np.pad(self.changed, (0, size - len(self.changed)))
         self.changed[row] = True
-        self.renamed.add(row)
+        self.changed_names.add(row)
         return row
 
     def scale(self, factor: float) -> None:
@@ -241,23 +205,20 @@ class ValueTable:
             block.scale(factor)
         self.missed *= factor
         self.changed[: len(self)] = True
-        self.renamed.update(range(len(self)))
+        self.changed_names.update(range(len(self)))
 
     def mark_flushed(self) -> None:
-        """Clear `changed` and `renamed`."""
+        """Clear the marks of changes."""
         self.changed[:] = False
-        self.renamed.clear()
+        self.changed_names.clear()
 
 
 def merge_tables(specs: Sequence[TableSpec], shards: Sequence[tuple[ValueTable, float]]) -> ValueTable:
     """Tables of one attribute, merged over shards, with every value that has a row in some shard.
 
     Missed weights add up over shards (Agarwal and others, "Mergeable summaries", PODS 2012). A shard without
-    a row for a value may have missed as much of it as of any value without a row there.
-
-    Args:
-        specs: of the attribute's tables.
-        shards: tables of every shard, and the factor of its weights.
+    a row for a value may have missed as much of it as of any value without a row there. `shards` are the
+    tables of each, and the factor of its weights.
     """
     every = list(dict.fromkeys(name for table, _ in shards for name in table.rows))
     merged = ValueTable(specs)

@@ -1,4 +1,8 @@
-"""Builders of the Kafka clients: called where a process or a command is put together."""
+"""Builders of the Kafka clients: called where a process or a command is put together.
+
+They raise `ConfigurationError` if a file of the settings cannot be used, and `Unavailable` if no broker can
+be reached, or they refuse.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +31,6 @@ def build_consumer(
         settings: of Kafka.
         group: suffix of the consumer group's name.
         without_offset: where it starts without an offset; `none` leaves that to the caller.
-
-    Raises:
-        ConfigurationError: a file of the settings cannot be used.
-        Unavailable: no broker can be reached, or they refuse.
     """
     options = _common(settings, group) | {
         "group_id": f"{settings.group_prefix}.{group}",
@@ -46,12 +46,7 @@ def build_consumer(
 
 
 def build_reader(settings: KafkaSettings) -> Any:
-    """A consumer of bytes without a group: the caller assigns its partitions, and it commits nothing.
-
-    Raises:
-        ConfigurationError: a file of the settings cannot be used.
-        Unavailable: no broker can be reached, or they refuse.
-    """
+    """A consumer of bytes without a group: the caller assigns its partitions, and it commits nothing."""
     # If retention deletes records that are being read, go on with the first that is left.
     options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
     return connected(KafkaConsumer, _common(settings, "reader") | options)
@@ -74,10 +69,6 @@ def build_producer(
         block_seconds: how long `send` may block while no broker can be reached.
         idempotent: whether the broker drops duplicates of retried records. Without it, the client continues
             with the next record at once after one that it could not deliver in time.
-
-    Raises:
-        ConfigurationError: a file of the settings cannot be used.
-        Unavailable: no broker can be reached, or they refuse.
     """
     options: dict[str, Any] = {
         "acks": "all",
@@ -96,12 +87,7 @@ def build_producer(
 
 
 def build_admin(settings: KafkaSettings) -> Any:
-    """A client that creates topics.
-
-    Raises:
-        ConfigurationError: a file of the settings cannot be used.
-        Unavailable: no broker can be reached, or they refuse.
-    """
+    """A client that creates topics."""
     return connected(KafkaAdminClient, _common(settings, "admin"))
 
 

@@ -28,11 +28,7 @@ _CREDENTIALS = "mechanism, username and password of `kafka.security`"
 
 
 def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """A client that has reached a broker.
-
-    Args:
-        make: its class.
-        options: of the client.
+    """A client of this class, with these options, that has reached a broker.
 
     Raises:
         Refused: a broker does not accept the login, or the two do not accept each other's certificate.

@@ -38,9 +38,10 @@ _REFUSALS = frozenset(
 )
 """Codes of the endpoint's refusals (RFC 6749, section 5.2); nothing else of its reply is logged."""
 
+_OTHER_ANSWER = "`token_endpoint` answers with something else than a token"
 _ANSWER_SECONDS = 5.0
 _LONGEST_ANSWER = 65_536
-_KEPT_SHARE = 0.8
+_CACHED_SHARE = 0.8
 """Of a token's lifetime. A login is renewed after at least 0.85 of a session, and needs a newer token."""
 
 
@@ -53,11 +54,7 @@ class TokenRefusedError(SaslAuthenticationFailedError):  # type: ignore[misc]  #
 
 
 def token_provider(security: KafkaSecurity) -> AbstractTokenProvider:
-    """The provider of tokens from `token_file` or `token_endpoint`.
-
-    Raises:
-        ConfigurationError: the file of the endpoint's certificates cannot be used.
-    """
+    """The provider of tokens from `token_file` or `token_endpoint`."""
     if security.token_file is not None:
         return FileTokens(Path(security.token_file))
     return EndpointTokens(security)
@@ -91,10 +88,6 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
 
     If the endpoint is unavailable, the cached token is used until it expires.
 
-    Args:
-        security: with `token_endpoint`, `client_id` and `client_secret`.
-        stopwatch: seconds since any moment, which never goes back.
-
     Raises:
         ConfigurationError: the file of the endpoint's certificates cannot be used.
     """
@@ -104,7 +97,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
         self._security = security
         self._stopwatch = stopwatch
         self._one_at_a_time = threading.Lock()
-        self._kept = ""
+        self._cached = ""
         self._renew_at = self._ends_at = stopwatch()
         self._opener()
 
@@ -116,19 +109,19 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
             TokenUnavailableError: the endpoint does not answer in time.
         """
         with self._one_at_a_time:
-            asked_at = self._stopwatch()
-            if asked_at < self._renew_at:
-                return self._kept
+            requested_at = self._stopwatch()
+            if requested_at < self._renew_at:
+                return self._cached
             try:
-                token, life_seconds = self._ask()
+                token, life_seconds = self._request_token()
             except TokenUnavailableError as error:
-                if asked_at < self._ends_at:
+                if requested_at < self._ends_at:
                     log.warning("using the cached token", extra={"cause": str(error)})
-                    return self._kept
+                    return self._cached
                 raise
-            self._kept = token
-            self._renew_at = asked_at + _KEPT_SHARE * life_seconds
-            self._ends_at = asked_at + life_seconds
+            self._cached = token
+            self._renew_at = requested_at + _CACHED_SHARE * life_seconds
+            self._ends_at = requested_at + life_seconds
             return token
 
     def _opener(self) -> urllib.request.OpenerDirector:
@@ -139,7 +132,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
         proxies = urllib.request.ProxyHandler({} if plain else None)
         return urllib.request.build_opener(proxies, https, _NoRedirects)
 
-    def _ask(self) -> tuple[str, float]:
+    def _request_token(self) -> tuple[str, float]:
         """A new token, and its lifetime in seconds."""
         try:
             opener = self._opener()
@@ -148,7 +141,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
             raise TokenRefusedError(f"{key} {problem}") from None
         try:
             with opener.open(self._request(), timeout=_ANSWER_SECONDS) as reply:
-                answer = _read(reply, until=self._stopwatch() + _ANSWER_SECONDS, stopwatch=self._stopwatch)
+                answer = self._read(reply)
         except urllib.error.HTTPError as error:
             with error:
                 raise _refusal(error) from None
@@ -158,6 +151,17 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
                 f"`token_endpoint` cannot be reached ({type(cause).__name__})"
             ) from None
         return _read_token(answer)
+
+    def _read(self, reply: IO[bytes]) -> bytes:
+        deadline = self._stopwatch() + _ANSWER_SECONDS
+        answer = b""
+        while part := reply.read1(_LONGEST_ANSWER):  # type: ignore[attr-defined]  # an HTTPResponse has it
+            answer += part
+            if len(answer) > _LONGEST_ANSWER:
+                raise TokenRefusedError(_OTHER_ANSWER)
+            if self._stopwatch() > deadline:
+                raise TokenUnavailableError("`token_endpoint` does not answer in time")
+        return answer
 
     def _request(self) -> urllib.request.Request:
         security = self._security
@@ -182,17 +186,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _read(reply: IO[bytes], *, until: float, stopwatch: Callable[[], float]) -> bytes:
-    answer = b""
-    while part := reply.read1(_LONGEST_ANSWER):  # type: ignore[attr-defined]  # an HTTPResponse has it
-        answer += part
-        if len(answer) > _LONGEST_ANSWER:
-            raise TokenRefusedError("`token_endpoint` answers with something else than a token")
-        if stopwatch() > until:
-            raise TokenUnavailableError("`token_endpoint` does not answer in time")
-    return answer
-
-
 def _refusal(error: urllib.error.HTTPError) -> TokenUnavailableError | TokenRefusedError:
     if error.code >= 500 or error.code == 429:  # noqa: PLR2004 - HTTP's numbers
         return TokenUnavailableError(f"`token_endpoint` answers {error.code}")
@@ -204,9 +197,9 @@ def _refusal(error: urllib.error.HTTPError) -> TokenUnavailableError | TokenRefu
         code = json.loads(error.read(_LONGEST_ANSWER)).get("error")
     except (OSError, HTTPException, ValueError, AttributeError):
         code = None
-    told = f", {code}" if code in _REFUSALS else ""
+    known_code = f", {code}" if code in _REFUSALS else ""
     return TokenRefusedError(
-        f"`token_endpoint` refuses ({error.code}{told}): check client_id, client_secret, scope"
+        f"`token_endpoint` refuses ({error.code}{known_code}): check client_id, client_secret, scope"
     )
 
 
@@ -214,10 +207,10 @@ def _read_token(answer: bytes) -> tuple[str, float]:
     try:
         document = json.loads(answer)
         token, life_seconds = document["access_token"], float(document.get("expires_in") or 0)
-        good = bool(_TOKEN.fullmatch(token))
+        is_token = bool(_TOKEN.fullmatch(token))
     except (ValueError, TypeError, KeyError, AttributeError):
-        good = False
-    if not good:
+        is_token = False
+    if not is_token:
         # From None, and without the answer: it may well hold a token.
-        raise TokenRefusedError("`token_endpoint` answers with something else than a token") from None
+        raise TokenRefusedError(_OTHER_ANSWER) from None
     return token, life_seconds

@@ -1,4 +1,4 @@
-"""Metadata and offsets of a topic, read through its consumer; Kafka's errors as Credence's own."""
+"""Metadata and offsets of a topic, read through its consumer; membership in its group; Kafka's errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from kafka import TopicPartition
+from kafka import ConsumerRebalanceListener, TopicPartition
 from kafka.errors import (
     AuthorizationError,
     GroupAuthorizationFailedError,
@@ -46,8 +46,7 @@ def translated_errors() -> Iterator[None]:
 class TopicLog:
     """Metadata and offsets of one topic, asked for between two polls, by the thread that polls.
 
-    Attributes:
-        topic: its name.
+    Methods that ask Kafka raise `Unavailable` if it does not answer.
     """
 
     def __init__(self, consumer: Any, topic: str) -> None:
@@ -79,19 +78,40 @@ class TopicLog:
         return len(self._consumer._cluster.partitions_for_topic(self.topic) or ())  # noqa: SLF001
 
     def first_offset(self, tp: TopicPartition) -> int:
-        """Log start offset of a partition.
-
-        Raises:
-            Unavailable: Kafka does not answer.
-        """
+        """Log start offset of a partition."""
         with translated_errors():
             return int(self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offset(self, tp: TopicPartition) -> int:
-        """Log end offset of a partition: the high watermark, or last stable offset for read_committed.
-
-        Raises:
-            Unavailable: Kafka does not answer.
-        """
+        """Log end offset of a partition: the high watermark, or last stable offset for read_committed."""
         with translated_errors():
             return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
+
+
+class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    """Rebalance listener that makes a client rejoin its group after every revocation."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - the library names it
+        """Rejoin the group."""
+        # If changed metadata caused the rebalance (new partitions, a recreated topic), the client drops its
+        # own rejoin when the poll times out, and is no member of the group from then on.
+        self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        """Do nothing."""
+
+
+def join(consumer: Any, topic: str) -> None:
+    """Subscribe a client that has not polled yet to a topic, so that its next polls join the group.
+
+    A client joins with its first poll, whatever metadata it has. A group leader without metadata of the topic
+    assigns no partitions to anybody, and may not rejoin once it has them. So the metadata come first.
+
+    Raises:
+        Unavailable: Kafka does not answer, or there is no such topic.
+    """
+    consumer.subscribe([topic], listener=Membership(consumer))
+    TopicLog(consumer, topic).refresh()

@@ -191,7 +191,7 @@ def compared_traffic(
     old = [n for n in later if n.at <= wanted]
     base = max(old) if old else min([end, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
     lately = counts.since(marks[base])
-    ended = marks[end].alike(counts)
+    ended = marks[end].shared_with(counts)
     timed = begin or (beginning if beginning is not None and beginning.at <= end.at else end)
     return ComparedTraffic(
         reference=Stretch(
@@ -199,14 +199,14 @@ def compared_traffic(
             -math.inf if begin is None else begin.at,
             end.at,
             timed_since=timed.at,
-            timed_counts=ended.since(marks[timed]).alike(marks[timed].going_on(ended)),
+            timed_counts=ended.since(marks[timed]).shared_with(marks[timed].continuing_until(ended)),
         ),
         recent=Stretch(
             lately,
             min(base.at, now),
             now,
             timed_since=base.at,
-            timed_counts=lately.alike(marks[base].going_on(counts)),
+            timed_counts=lately.shared_with(marks[base].continuing_until(counts)),
         ),
     )
 

@@ -8,7 +8,7 @@ from itertools import compress
 import numpy as np
 
 from service.domain.arrays import Codes, Flags, Indices, Ints
-from service.domain.grouping_fingerprints import grouping_key
+from service.domain.cells import grouping_key
 from service.domain.request_order import NO_PLACE, Places
 from service.monitoring.outcome_rows import GrowingColumns
 from service.store.records import Fact

@@ -9,8 +9,7 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Indices
-from service.domain.cells import CellSpace
-from service.domain.grouping_fingerprints import definitions, grouping_key
+from service.domain.cells import CellSpace, definitions, grouping_key
 from service.domain.request_order import NO_PLACE, Places
 from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
@@ -57,7 +56,7 @@ class Checkpoint:
     def __init__(
         self, stored: EvidenceCheckpoint | None, space: CellSpace, reference: ReferenceWindow | None
     ) -> None:
-        is_current = stored is not None and stored.window == reference
+        is_current = stored is not None and stored.reference == reference
         self.keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
         self.arrivals: list[GroupKey] = [] if stored is None else stored.arrivals
         self.place = stored.place if stored is not None and is_current else 0

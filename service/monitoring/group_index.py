@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
-from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
+from service.domain.cells import CHALLENGE, MISSING, OTHER, RESERVED, CellSpace
 from service.domain.groupings import ByAttribute
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
-from service.domain.value_table import RESERVED, Block
+from service.domain.value_table import Block
 from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.label_encoding import LabelCells
 from service.statistics.epochs import recent_weights

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.domain.arrays import Codes, Flags, Indices, Ints
-from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination, definitions
 from service.domain.groupings import ByAttribute
 from service.store.records import Fact
 
@@ -170,4 +169,4 @@ class LabelSources:
         # A label from before definitions were stored has only the name.
         if fact.definition and fact.definition != self._definitions.get(name):
             name = self._names.get(fact.definition, FORMER_GROUPING)
-        return name if fact.voters == self._space.aimed_by(name) else FORMER_GROUPING
+        return name if fact.voters == self._space.voters_of(name) else FORMER_GROUPING

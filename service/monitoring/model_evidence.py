@@ -121,7 +121,7 @@ def due_checkpoint(
     firsts = _first_places(ledger, _labelled(index, ledger, base), {}, base)
     return EvidenceCheckpoint(
         place=place,
-        reference=None if reference is None else (reference.since, reference.until, reference.set_at),
+        reference=reference,
         arrivals=_arrival_order(base, firsts, place + 1),
         groupings=[*(_state(name, found, base) for name, found in evidence.items()), *base.other_states],
     )

@@ -186,7 +186,7 @@ class OutcomeFold:
             predicted_at=[fact.predicted_at for fact in facts],
             given_at=[e.label.time for e in outcomes],
             combination=[
-                self.cells.combination(space.telling(fact.attributes, fact.predicted_class, fact.votes))
+                self.cells.combination(space.add_pattern(fact.attributes, fact.predicted_class, fact.votes))
                 for fact in facts
             ],
             predicted=[index.get(fact.predicted_class, NONE) for fact in facts],

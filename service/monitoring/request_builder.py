@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from service.config.assessments import AssessmentSettings
-from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
+from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json, encode_packed
 from service.store.request_registry import request_id_of
 from service.store.requests import Draw, Due, OpenRequest, Renewal, RequestStore

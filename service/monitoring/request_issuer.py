@@ -9,8 +9,7 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings
 from service.config.model import ModelSettings
-from service.domain.cells import AGREE, DISAGREE, CellSpace
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import AGREE, DISAGREE, CellSpace, definitions
 from service.monitoring.acquisition import AcquisitionState, Aim, acquisition_state, select_groups
 from service.monitoring.request_builder import Drawer, Pooled, VendorAssignment, renewal_of, request_of
 from service.monitoring.snapshot import ModelSnapshot
@@ -206,7 +205,7 @@ class RequestIssuer:
             assessment=name,
             settings=settings,
             group=group,
-            voters=self._space.aimed_by(settings.asked_grouping),
+            voters=self._space.voters_of(settings.asked_grouping),
             definition=self._definitions[settings.asked_grouping],
             assignment=self._assignment,
             now=now,

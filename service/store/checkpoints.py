@@ -19,9 +19,8 @@ class DatedChange(msgspec.Struct, frozen=True, array_like=True):
     """A change that the checkpoint has confirmed; times in seconds since the epoch.
 
     Attributes:
-        at: when the first label after it was requested.
-        earliest: the same for the lower end of its interval.
-        latest: the same for the upper end.
+        at: when the first label after it was requested; `earliest` and `latest` are the same for the ends of
+            its interval.
         predicted_at: when the item of the first label was predicted.
         labels: since the change, up to the checkpoint.
     """
@@ -37,7 +36,7 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
     """Evidence about the groups of one grouping, as needed to continue.
 
     Attributes:
-        key: of the grouping, from `grouping_key` of `service/domain/grouping_fingerprints.py`.
+        key: of the grouping, from `grouping_key`.
         groups: names of the groups [G].
         columns: by name, little-endian 8-byte numbers, [G] or [G, K].
         changes: confirmed ones, by group.
@@ -54,20 +53,15 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """Evidence from all labels whose requests have a place up to `place` (`service/domain/request_order.py`).
 
     Attributes:
-        reference: `since`, `until` and `set_at` of the reference window, if one was set.
+        reference: the window that it was made with, if one was set.
         arrivals: groups in the order in which labels were first requested for them: the key of the grouping,
             and the name of the group.
     """
 
     place: int
-    reference: tuple[float, float, float] | None
+    reference: ReferenceWindow | None
     arrivals: list[tuple[str, str]]
     groupings: list[GroupingState]
-
-    @property
-    def window(self) -> ReferenceWindow | None:
-        """The reference window that it was made with."""
-        return None if self.reference is None else ReferenceWindow(*self.reference)
 
 
 _decode = msgspec.msgpack.Decoder(EvidenceCheckpoint).decode

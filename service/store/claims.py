@@ -38,7 +38,6 @@ class Claim:
     """A request that is held under a claim.
 
     Attributes:
-        claim_id: made by the claimer.
         message: the label request, JSON as on Kafka.
         leased_until: end of the lease, seconds since the epoch; never after the request's deadline.
         state: `claimed`, or `submitted` while its answer is on its way.
@@ -69,14 +68,13 @@ class Changed:
 
 @dataclass(frozen=True)
 class Looked:
-    """An open request of this vendor.
+    """An open request of this vendor; times in seconds since the epoch.
 
     Attributes:
         state: `claimable`, also after a lease has ended; `claimed`; or `submitted`.
         claim_id: empty while it is claimable.
         message: the label request, JSON as on Kafka.
-        leased_until: end of the lease, seconds since the epoch; 0 while it is claimable.
-        deadline: of the request, seconds since the epoch.
+        leased_until: end of the lease; 0 while it is claimable.
     """
 
     state: ClaimState
@@ -86,7 +84,7 @@ class Looked:
     deadline: float
 
 
-class _Asked(msgspec.Struct):
+class _Vendor(msgspec.Struct):
     vendor: str = ""
 
 
@@ -101,12 +99,7 @@ class ClaimStore(ModelStore):
         The leases end after `lease_seconds`, or at the requests' deadlines if these are sooner. Call it again
         with the same ids after a lost reply: it returns the claims that still hold, and claims nothing more.
 
-        Args:
-            vendor: that claims.
-            claim_ids: one per wanted request: long random text without spaces that was never used before, as
-                a claim id is the proof of holding the request.
-            lease_seconds: longest lease.
-            now: seconds since the epoch.
+        A claim id is the proof of holding a request: long random text without spaces, never used before.
         """
         if not claim_ids:
             return []
@@ -190,30 +183,15 @@ class ClaimStore(ModelStore):
             messages: list[bytes | None] = pipeline.execute()
         claims = []
         for request_id, record, message in zip(ids, records, messages, strict=True):
-            if message is not None and msgspec.json.decode(message, type=_Asked).vendor == vendor:
+            if message is not None and msgspec.json.decode(message, type=_Vendor).vendor == vendor:
                 state, leased_until, claim_id = _held(record)
                 claims.append(Claim(request_id, claim_id, message, leased_until, state))
         return claims
 
 
-class ClaimableSets:
-    """The claimable sets that a script touches, each named once, after its `behind` other keys."""
-
-    def __init__(self, keys: ModelKeys, *, behind: int) -> None:
-        self._keys = keys
-        self._behind = behind
-        self._positions: dict[str, int] = {}
-
-    def position(self, vendor: str) -> int:
-        """Position of a vendor's set among the script's keys, from 1; 0 without a vendor."""
-        if not vendor:
-            return 0
-        return self._positions.setdefault(vendor, self._behind + len(self._positions) + 1)
-
-    @property
-    def names(self) -> list[str]:
-        """The sets' keys, in the order of their positions."""
-        return [self._keys.claimable(vendor) for vendor in self._positions]
+def claimable_key(keys: ModelKeys, vendor: str) -> str:
+    """The claimable set of a vendor, for scripts; without a vendor the key `open`, which stands for none."""
+    return keys.claimable(vendor) if vendor else keys.open
 
 
 def _held(record: bytes | None) -> tuple[ClaimState, float, str]:

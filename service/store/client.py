@@ -17,7 +17,7 @@ from redis.retry import Retry
 from service.config.settings import RedisSettings
 from service.config.tls import FreshContext
 from service.domain.errors import Unavailable
-from service.store.errors import redis_refusal
+from service.store.connection import redis_refusal
 
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
@@ -49,9 +49,7 @@ def _stream_entries(
 def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
     """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly.
 
-    Args:
-        settings: of Redis.
-        reach: maps the (host, port) that a node of a cluster announces to its reachable address.
+    `reach` maps the (host, port) that a node of a cluster announces to its reachable address.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
@@ -11,10 +12,17 @@ from typing import Any
 
 import redis
 from redis.cluster import RedisCluster
+from redis.exceptions import AuthenticationError, AuthorizationError, NoPermissionError
 
-from service.domain.errors import FenceRefused, Unavailable
-from service.store.errors import redis_refusal
+from service.domain.errors import ConfigurationError, FenceRefused, Refused, Unavailable
 from service.store.keys import ModelKeys
+
+_NO_LOGIN = re.compile(r"\bNOAUTH\b")
+_NO_RIGHT = re.compile(r"\bNOPERM\b|can't run this command|can't access at least one of the keys")
+"""In an error reply; within a script's error Redis 7 has only words, not the code."""
+
+_COMMAND = re.compile(r"'([A-Za-z]+(?:\|[A-Za-z-]+)?)' command|\b([A-Z]+) is needed")
+"""The refused command; the rest of a reply is never shown, as it may quote what was sent."""
 
 _PASSING_REPLIES = re.compile(
     r"(?:^|: -|caused error: )"
@@ -34,7 +42,6 @@ _PASSING_ERRORS = (
     redis.TimeoutError,
     redis.ReadOnlyError,
     redis.OutOfMemoryError,
-    redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
     # Of a cluster: moved while it was asked, or none of its nodes answers, or not all slots are served.
     redis.exceptions.AskError,
@@ -42,6 +49,41 @@ _PASSING_ERRORS = (
     redis.exceptions.RedisClusterException,
 )
 """The same where the client has a class for the code, and cuts it from the text."""
+
+
+def redis_refusal(error: BaseException) -> Refused | None:
+    """The refusal behind an error of the client, or behind its causes, with a remedy; None if there is none.
+
+    An operator may fix a wrong login, a missing right or a certificate without a restart of this process, so
+    all of them are retried.
+    """
+    for cause in _chain(error):
+        if isinstance(cause, ssl.SSLError):
+            why = cause.reason or type(cause).__name__
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                why = cause.verify_message
+            remedy = f"the TLS handshake failed; check the certificates of both sides: {why}"
+            return Refused("redis", error, remedy)
+        if isinstance(cause, ConfigurationError):
+            [(key, problem), *_] = cause.problems
+            return Refused("redis", error, f"{key} {problem}")
+        if isinstance(cause, NoPermissionError) or _NO_RIGHT.search(str(cause)):
+            command = _COMMAND.search(str(cause))
+            what = f" ({(command[1] or command[2]).upper()})" if command else ""
+            remedy = f"the user lacks a right{what}; grant the rights that `credence rights redis` prints"
+            return Refused("redis", error, remedy)
+        if isinstance(cause, (AuthenticationError, AuthorizationError)) or _NO_LOGIN.search(str(cause)):
+            return Refused("redis", error, "the login failed; check username and password of `redis`")
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or following.__context__
 
 
 @contextmanager
@@ -160,10 +202,6 @@ class ModelStore:
 
     Every method raises `Unavailable` while Redis cannot answer, and may then be called again with the same
     arguments: what was applied already is not applied twice.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
     """
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:

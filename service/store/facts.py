@@ -24,8 +24,9 @@ from service.store.records import (
 )
 from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
-from service.store.shards import stored_traffic, unpack_probability_sums
+from service.store.shards import unpack_probability_sums
 from service.store.traffic_checkpoints import Marks, MarkStore
+from service.store.traffic_pages import stored_traffic
 
 _REPLIES = 5
 """Replies to one shard's part of the pipeline."""
@@ -135,14 +136,7 @@ class RequestFacts:
 
 
 class FactReader(ModelStore):
-    """Reads one model's facts.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-        space: of the model's cells.
-        decay: lambda of its traffic in 1/s.
-    """
+    """Reads one model's facts; `decay` is lambda of its traffic in 1/s."""
 
     def __init__(self, connection: Connection, keys: ModelKeys, space: CellSpace, *, decay: float) -> None:
         super().__init__(connection, keys)

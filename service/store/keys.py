@@ -10,7 +10,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `newest_record` (s; time of the newest record up to there), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
 | `P:{m}:L:traffic:<p>` | hash | pages of the tables of traffic (`service/store/traffic_pages.py`) | the layout |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
-| `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/sketch.py`) | the layout |
+| `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/grouping_pool.py`) | the layout |
 | `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
 | `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
 | `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from service.domain.errors import FlushRefused
-from service.store.claims import ClaimableSets
+from service.store.claims import claimable_key
 from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.records import Given, encode_packed
@@ -51,14 +51,7 @@ class Applied:
 
 
 class LabelStore(ModelStore):
-    """The labels of one model.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-        closed_seconds: how long a label may be corrected or retracted.
-        outcome_limit: outcomes to keep, about.
-    """
+    """The labels of one model, which may be corrected or retracted for `closed_seconds`."""
 
     def __init__(
         self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int
@@ -76,17 +69,16 @@ class LabelStore(ModelStore):
         names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies]
         names += [keys.labels(partition), keys.claims]
         arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now, len(labels)]
-        claimable = ClaimableSets(keys, behind=len(names) + 2 * len(labels))
         for label in labels:
             place = place_of(label.request_id)
             names += [keys.request(label.request_id), keys.asked(place.bucket)]
+            names.append(claimable_key(keys, label.vendor))
             arguments += [label.request_id, place.field, item_digest(label.item_id, label.vendor)]
             # Before vendors were configured, nobody in particular was asked.
             arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
             arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
             arguments.append(encode_packed(Given(label.true_class, label.time, label.annotator)))
-            arguments.append(claimable.position(label.vendor))
-        replies = self._connection.run("apply_labels", names + claimable.names, arguments)
+        replies = self._connection.run("apply_labels", names, arguments)
         return [_applied(reply) for reply in replies]
 
     def progress(self, partition: int) -> tuple[int | None, int]:

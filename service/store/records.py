@@ -42,8 +42,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         votes: predicted classes of an ensemble's members, or of a challenger.
         voters: whose votes the item was drawn by: the challenger, or a fingerprint of the ensemble; empty for
             all other assessments.
-        definition: fingerprint of the grouping at the time of the request
-            (`service/domain/grouping_fingerprints.py`); empty if the grouping can mean only one thing.
+        definition: `Grouping.definition` at the time of the request.
     """
 
     request_id: str

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import msgspec
 
 from service.store.connection import ModelStore, unavailable_when_away
 
-_FIELDS = (b"since", b"until", b"set_at")
 
-
-@dataclass(frozen=True)
-class ReferenceWindow:
-    """When predictions were made that are the reference.
+class ReferenceWindow(msgspec.Struct, frozen=True, array_like=True):
+    """When predictions were made that are the reference; times in seconds since the epoch.
 
     Attributes:
-        since: seconds since the epoch; minus infinity from the beginning.
-        until: the same; exclusive. What is predicted from then on is "now".
+        since: minus infinity from the beginning.
+        until: exclusive. What is predicted from then on is "now".
         set_at: when somebody set it.
     """
 
@@ -31,12 +28,13 @@ class ReferenceStore(ModelStore):
         """The window that was set, if any."""
         with unavailable_when_away():
             fields = self._connection.client.hgetall(self._keys.reference)
-        return ReferenceWindow(*(float(fields[name]) for name in _FIELDS)) if fields else None
+        times = (float(fields[name.encode()]) for name in ReferenceWindow.__struct_fields__)
+        return ReferenceWindow(*times) if fields else None
 
     def set(self, window: ReferenceWindow) -> None:
         """Set the window, in place of the one before."""
         # All fields at once, so that no reader sees one window's beginning with another one's end.
-        fields = {name: repr(time) for name, time in asdict(window).items()}
+        fields = {name: repr(time) for name, time in msgspec.structs.asdict(window).items()}
         with unavailable_when_away():
             self._connection.client.hset(self._keys.reference, mapping=fields)
 

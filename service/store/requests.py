@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from service.store.claims import ClaimableSets
+from service.store.claims import claimable_key
 from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.request_registry import item_digest, place_of, records_per_bucket
@@ -52,7 +52,6 @@ class Draw:
         partition: of the shard that pools it.
         field: of its group's sketch.
         item_hash: as sketches hold it.
-        request_id: of the only request that the item can have.
         fact: the packed `Fact` of its outcome.
         message: for the labeller.
         deadline: of the first attempt, seconds since the epoch.
@@ -80,12 +79,11 @@ class Due:
 
 @dataclass(frozen=True)
 class Renewal:
-    """Another attempt of a due request, or its end if there is no deadline.
+    """The next attempt of a due request, or the request's end if there is no deadline.
 
     Attributes:
-        deadline: of the next attempt, seconds since the epoch.
-        message: of the next attempt.
-        vendor: the vendor that is asked next; empty if there are none.
+        deadline: seconds since the epoch.
+        vendor: empty if there are none.
         item_id: needed if the vendor changes.
     """
 
@@ -100,8 +98,6 @@ class RequestStore(ModelStore):
     """The label requests of one model.
 
     Args:
-        connection: to Redis.
-        keys: of the model.
         closed_seconds: how long a label may be corrected or retracted.
         outcome_limit: outcomes to keep, approximately, and requests to remember, at least.
         claiming: vendors that claim their requests (`service/store/claims.py`).
@@ -149,15 +145,8 @@ class RequestStore(ModelStore):
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
-        An item that was requested before costs nothing: its label counts as drawn once more.
-
-        Args:
-            epoch: of the leader.
-            assessment: its name.
-            window: field of the budget that pays.
-            budget: most labels in this field.
-            now: seconds since the epoch.
-            draws: the items.
+        An item that was requested before costs nothing: its label counts as drawn once more. `window` is the
+        field of the budget that pays, of at most `budget` labels; `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -169,17 +158,16 @@ class RequestStore(ModelStore):
         arguments: list[Argument] = [epoch, window, budget, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
         arguments += [self._outcome_limit, len(draws)]
-        claimable = ClaimableSets(keys, behind=1 + len(names) + 4 * len(draws))
         for draw in draws:
             vendor = draw.open.vendor
             place = place_of(draw.request_id)
             names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
             names += [keys.request(draw.request_id), keys.asked(place.bucket)]
+            names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
             arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, place.field]
             arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
             arguments += [msgspec.json.encode(draw.open), draw.deadline]
-            arguments.append(claimable.position(vendor if vendor in self._claiming else ""))
-        statuses = self._run_fenced("issue_requests", names + claimable.names, arguments)
+        statuses = self._run_fenced("issue_requests", names, arguments)
         return [status.decode() for status in statuses]
 
     def due(self, *, now: float, limit: int = 500) -> list[Due]:
@@ -211,19 +199,18 @@ class RequestStore(ModelStore):
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.claims]
         arguments: list[Argument] = [epoch, now, _ON_ITS_WAY_SECONDS, len(renewals)]
-        claimable = ClaimableSets(keys, behind=1 + len(names) + 2 * len(renewals))
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor
             again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1, vendor=vendor)
             place = place_of(renewal.due.request_id)
             names += [keys.request(renewal.due.request_id), keys.asked(place.bucket)]
+            names.append(claimable_key(keys, before))
+            names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
             arguments += [renewal.due.request_id, place.field, attempt]
             arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
             arguments.append(msgspec.json.encode(again))
             arguments.append(b"" if vendor == before else item_digest(renewal.item_id, vendor))
-            arguments.append(claimable.position(before))
-            arguments.append(claimable.position(vendor if vendor in self._claiming else ""))
-        statuses = self._run_fenced("expire_requests", names + claimable.names, arguments)
+        statuses = self._run_fenced("expire_requests", names, arguments)
         return [status.decode() for status in statuses]
 
     def outbox(self) -> dict[str, bytes]:

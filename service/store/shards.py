@@ -12,15 +12,15 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused
+from service.domain.grouping_pool import Sketch
 from service.domain.pool import Pools, PoolSizes
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Shard
-from service.domain.sketch import Sketch
 from service.domain.traffic import Traffic
-from service.domain.traffic_tables import TableSpec, tables
+from service.domain.traffic_tables import tables
 from service.store.connection import Argument, Connection, ModelStore
 from service.store.keys import ModelKeys
-from service.store.traffic_pages import changed_pages, restore_traffic
+from service.store.traffic_pages import changed_pages, stored_traffic
 
 _HASH_BYTES = 8
 _SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record")
@@ -29,22 +29,6 @@ _SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_re
 def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
     """Class-probability sums by predicted class, as they are stored."""
     return {int(c): np.frombuffer(v, "<f8").astype(np.float64) for c, v in fields.items()}
-
-
-def stored_traffic(
-    specs: Sequence[TableSpec], landmark: bytes | None, fields: Mapping[bytes, bytes]
-) -> tuple[Traffic, set[bytes]]:
-    """Traffic of one shard as it is stored, and fields that belong to no table.
-
-    Args:
-        specs: all tables of the model.
-        landmark: as it is stored; None where nothing is.
-        fields: all fields of the hash with the traffic.
-    """
-    traffic = Traffic(specs)
-    if landmark is not None:
-        traffic.landmark = float(landmark)
-    return traffic, restore_traffic(traffic, fields)
 
 
 def pool_field(pool_id: str, group: str) -> bytes:
@@ -62,9 +46,6 @@ class ShardStore(ModelStore):
     """Loads and flushes the shards of one model that this process owns.
 
     Args:
-        connection: to Redis.
-        keys: of the model.
-        space: of the model's cells.
         pool_ids: ids of pools, by the grouping that requests labels.
         pool_sizes: how many items they keep.
         pool_key: decides the order of their items.
@@ -96,13 +77,8 @@ class ShardStore(ModelStore):
         self._flushes = count()
         self._stale: dict[int, set[bytes]] = {}
 
-    def load(self, partition: int) -> tuple[Shard, bool, int]:
-        """The shard of a partition of the predictions topic, as stored.
-
-        Returns:
-            The shard (its next offset is 0 where none is stored), whether one was stored, and how many
-            drawn items it already reflects.
-        """
+    def load(self, partition: int) -> Shard:
+        """The shard of a predictions partition, as stored; its next offset is 0 where none is."""
         keys = self._keys
         with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.hmget(keys.shard(partition), *_SHARD_FIELDS)
@@ -131,41 +107,36 @@ class ShardStore(ModelStore):
             probability_sums=unpack_probability_sums(sums),
         )
         self._stale[partition] = stale
+        shard.is_stored = next_offset is not None
         shard.stored_by = (flush_id or b"").decode()
         shard.next_flush = self._flush_id()
+        shard.drawn_seen = int(base or 0)
         _take_drawn(shard, drawn)
-        return shard, next_offset is not None, int(base or 0) + len(drawn)
+        return shard
 
     def _flush_id(self) -> str:
         return f"{self._owner}.{next(self._flushes)}"
 
     def _unpack_pools(self, pooled: Mapping[bytes, bytes], items: Sequence[bytes]) -> Pools:
-        """What was stored of groupings that still ask; the rest is to be removed."""
+        """The stored pools of groupings that still request labels; the others are to be deleted."""
         stored: dict[str, dict[str, Sketch]] = {}
-        gone: set[tuple[str, str]] = set()
+        deleted: set[tuple[str, str]] = set()
         for field, encoded in pooled.items():
             pool_id, group = split_pool_field(field)
             if pool_id in self._pool_sizes.wanted:
                 stored.setdefault(pool_id, {})[group] = Sketch.decode(encoded)
             else:
-                gone.add((pool_id, group))
+                deleted.add((pool_id, group))
         pools = self._pool_sizes.pools(stored)
         pools.removed = {unpack_hash(item) for item in items} - pools.holders.keys()
-        pools.gone = gone
+        pools.deleted = deleted
         return pools
 
-    def flush(self, partition: int, shard: Shard, *, new_offset: int, drawn_seen: int, started: bool) -> int:
-        """Write one shard back and learn which of its items were drawn.
+    def flush(self, partition: int, shard: Shard, *, new_offset: int) -> None:
+        """Write one shard back, and take out of its pools what was drawn from them.
 
-        Args:
-            partition: of the predictions topic.
-            shard: Redis must still hold its `next_offset`, as written by the flush `stored_by`.
-            new_offset: offset of the first record that is not in the shard now.
-            drawn_seen: drawn items that the shard already reflects.
-            started: whether the shard has been stored before.
-
-        Returns:
-            How many drawn items the shard reflects now.
+        Redis must still hold its `next_offset`, as written by the flush `stored_by`. `new_offset` is that of
+        the first record that is not in the shard now.
 
         Raises:
             FlushRefused: somebody else has moved the shard on, or Redis has lost what it held.
@@ -174,11 +145,11 @@ class ShardStore(ModelStore):
         keys, traffic, pools = self._keys, shard.traffic, shard.pools
         stale = self._stale.get(partition, set())
         arguments: list[Argument] = [
-            shard.next_offset if started else "",
+            shard.next_offset if shard.is_stored else "",
             new_offset,
             shard.stored_by,
             shard.next_flush,
-            drawn_seen,
+            shard.drawn_seen,
             partition,
             repr(traffic.landmark) if shard.changed and np.isfinite(traffic.landmark) else "",
             repr(shard.newest_record) if np.isfinite(shard.newest_record) else "",
@@ -195,7 +166,7 @@ class ShardStore(ModelStore):
         for fields in written:
             arguments += [len(fields), *chain.from_iterable(fields)]
         arguments += [len(pools.removed), *map(pack_hash, pools.removed)]
-        arguments += [len(pools.gone), *(pool_field(*group) for group in pools.gone)]
+        arguments += [len(pools.deleted), *(pool_field(*group) for group in pools.deleted)]
         arguments += [len(stale), *stale]
         hashes = [keys.shard, keys.traffic, keys.pool, keys.items, keys.sums, keys.drawn]
         names = [*(key(partition) for key in hashes), keys.partitions]
@@ -205,12 +176,18 @@ class ShardStore(ModelStore):
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"
             )
         base, entries = int(reply[1]), reply[2:]
-        shard.next_offset = new_offset
+        shard.next_offset, shard.is_stored = new_offset, True
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()
         self._stale.pop(partition, None)
-        _take_drawn(shard, entries[drawn_seen - base :])
-        return base + len(entries)
+        _take_drawn(shard, entries[shard.drawn_seen - base :])
+
+
+def _take_drawn(shard: Shard, drawn: Sequence[bytes]) -> None:
+    """Take the items of new entries of the list of drawn items out of the shard's pools."""
+    for entry in drawn:
+        shard.pools.take(*split_drawn_entry(entry))
+    shard.drawn_seen += len(drawn)
 
 
 def pack_hash(item: int) -> bytes:
@@ -226,8 +203,3 @@ def unpack_hash(packed: bytes) -> int:
 def split_drawn_entry(entry: bytes) -> tuple[str, str, int]:
     """Pool id, group and hash of a drawn item, from the field of its group's sketch and its packed hash."""
     return *split_pool_field(entry[:-_HASH_BYTES]), unpack_hash(entry[-_HASH_BYTES:])
-
-
-def _take_drawn(shard: Shard, drawn: Sequence[bytes]) -> None:
-    for entry in drawn:
-        shard.pools.take(*split_drawn_entry(entry))

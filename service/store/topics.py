@@ -14,18 +14,15 @@ from service.store.connection import Connection, unavailable_when_away
 class TopicProgress:
     """The stored offsets of one topic, of all models.
 
-    Every method raises `Unavailable` while Redis cannot answer, and may then be called again.
-
-    Args:
-        connection: to Redis.
-        progress_keys: names of the hashes that hold a partition's next offset, one of every model.
+    Every method raises `Unavailable` while Redis cannot answer, and may then be called again. `progress_keys`
+    are names of the hashes that hold a partition's next offset, one of every model.
     """
 
     def __init__(self, connection: Connection, progress_keys: Callable[[int], Sequence[str]]) -> None:
         self._connection = connection
         self._progress_keys = progress_keys
 
-    def settle(self, partition: int, topic_id: str, first_offset: int) -> int | None:
+    def bind_topic(self, partition: int, topic_id: str, first_offset: int) -> int | None:
         """Bind the stored offsets of a partition to the topic with this id.
 
         Offsets that belong to another topic are replaced by `first_offset`, the first one of this topic.
@@ -33,7 +30,7 @@ class TopicProgress:
         """
         replaced = []
         for key in self._progress_keys(partition):
-            status, offset = self._connection.run("settle_topic", [key], [topic_id, first_offset])
+            status, offset = self._connection.run("bind_topic", [key], [topic_id, first_offset])
             if status == b"restarted":
                 replaced.append(int(offset))
         return max(replaced, default=None)

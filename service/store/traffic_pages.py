@@ -10,14 +10,14 @@ Parts of a field's name are separated by NUL:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC, TableSpec
-from service.domain.value_table import Block, ValueTable
+from service.domain.value_table import Block
 
 PAGE_BYTES = 4_096
 NAMES_PER_PAGE = 128
@@ -30,8 +30,7 @@ class _NamesPage(msgspec.Struct, array_like=True):
     missed: bytes
 
 
-def rows_per_page(spec: TableSpec) -> int:
-    """Rows of a table that one field holds."""
+def _rows_per_page(spec: TableSpec) -> int:
     return max(1, PAGE_BYTES // spec.row_bytes)
 
 
@@ -40,52 +39,54 @@ def changed_pages(traffic: Traffic) -> Iterator[tuple[bytes, bytes]]:
     for attribute, table in traffic.tables.items():
         names = table.names
         if attribute != ALL_TRAFFIC:
-            for page in sorted({row // NAMES_PER_PAGE for row in table.renamed}):
+            for page in sorted({row // NAMES_PER_PAGE for row in table.changed_names}):
                 part = slice(page * NAMES_PER_PAGE, (page + 1) * NAMES_PER_PAGE)
                 missed = table.missed[: len(table)][part].astype("<f8").tobytes()
                 value = msgspec.msgpack.encode(_NamesPage(names[part], missed))
                 yield _field(_NAMES, attribute, str(page)), value
         changed = np.flatnonzero(table.changed[: len(table)])
         for columns, spec in table.specs.items():
-            size, block = rows_per_page(spec), table.block(columns)
+            size, block = _rows_per_page(spec), table.block(columns)
             for page in np.unique(changed // size).tolist():
                 part = slice(page * size, (page + 1) * size)
                 yield _field(_ROWS, attribute, columns, spec.meaning, str(page)), _packed(block.part(part))
 
 
-def restore_traffic(traffic: Traffic, fields: Mapping[bytes, bytes]) -> set[bytes]:
-    """Fill tables that have no traffic yet with what was stored.
+def stored_traffic(
+    specs: Sequence[TableSpec], landmark: bytes | None, fields: Mapping[bytes, bytes]
+) -> tuple[Traffic, set[bytes]]:
+    """Traffic of one shard as it is stored, and fields that belong to no table.
+
+    The latter are of attributes that no grouping uses any more, or of other score bins.
 
     Args:
-        traffic: with its landmark.
+        specs: all tables of the model.
+        landmark: as it is stored; None where nothing is.
         fields: all fields of the hash.
-
-    Returns:
-        Fields that belong to no table: of attributes that no grouping uses any more, or other score bins.
     """
+    traffic = Traffic(specs)
+    if landmark is not None:
+        traffic.landmark = float(landmark)
     pages: dict[tuple[str, ...], dict[int, bytes]] = defaultdict(dict)
     for name in fields:
         *of, page = name.decode().split(_BETWEEN)
         pages[tuple(of)][int(page)] = name
     for attribute, table in traffic.tables.items():
         if attribute != ALL_TRAFFIC:
-            _restore_names(
-                table, [fields[name] for _, name in sorted(pages.pop((_NAMES, attribute), {}).items())]
-            )
+            stored = [fields[name] for _, name in sorted(pages.pop((_NAMES, attribute), {}).items())]
+            named = [msgspec.msgpack.decode(value, type=_NamesPage) for value in stored]
+            missed = np.frombuffer(b"".join(page.missed for page in named), "<f8")
+            table.restore([name for page in named for name in page.names], missed)
         for columns, spec in table.specs.items():
-            size, block = rows_per_page(spec), table.blocks[columns]
+            size, block = _rows_per_page(spec), table.blocks[columns]
             for number, name in pages.pop((_ROWS, attribute, columns, spec.meaning), {}).items():
                 _unpack(block, spec, number * size, fields[name])
         table.mark_flushed()
-    return {name for of in pages.values() for name in of.values()}
+    return traffic, {name for of in pages.values() for name in of.values()}
 
 
 def stored_predictions(fields: Mapping[bytes, bytes]) -> int:
-    """Predictions that a shard has counted, whatever its tables are.
-
-    Args:
-        fields: all fields of the hash.
-    """
+    """Predictions that a shard has counted, whatever its tables are, from all fields of the hash."""
     whole = _field(_ROWS, ALL_TRAFFIC, "class_bins", "")
     # A third of a weighted table's page are counts.
     return sum(
@@ -97,13 +98,6 @@ def stored_predictions(fields: Mapping[bytes, bytes]) -> int:
 
 def _field(*parts: str) -> bytes:
     return _BETWEEN.join(parts).encode()
-
-
-def _restore_names(table: ValueTable, stored: list[bytes]) -> None:
-    pages = [msgspec.msgpack.decode(value, type=_NamesPage) for value in stored]
-    if pages:
-        names = [name for page in pages for name in page.names]
-        table.restore(names, np.frombuffer(b"".join(page.missed for page in pages), "<f8"))
 
 
 def _packed(block: Block) -> bytes:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from consumers.formats.attributes import AttributeDecoder
-from consumers.formats.native import decode_attributes
+from consumers.formats.native import AttributeDecoder, decode_attributes
 from service.domain.errors import BadMessage
 from service.domain.messages import MOST_ATTRIBUTES
 

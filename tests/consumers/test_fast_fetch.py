@@ -20,9 +20,7 @@ from kafka.net.transport import KafkaTCPTransport
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
-from consumers import fast_fetch
-from consumers.fast_fetch import FastPartitionRecords, reads_alike, use_fast_fetch
-from consumers.fast_transport import FastTransport, received
+from consumers.fast_fetch import VERSIONS, FastPartitionRecords, FastTransport, use_fast_fetch
 
 PARTITION = TopicPartition("t", 1)
 CODECS = {"none": 0, "gzip": 1}
@@ -87,8 +85,17 @@ def with_checksum(batch: bytearray) -> bytes:
     return bytes(batch)
 
 
-def test_it_reads_its_own_samples_as_the_client_does() -> None:
-    assert reads_alike(FastPartitionRecords)
+def old_batch(offset: int, values: list[bytes]) -> bytes:
+    """A batch in a format from before Kafka 0.11."""
+    builder = MemoryRecordsBuilder(1, 0, 10_000_000, offset=offset)
+    for value in values:
+        builder.append(1_700_000_000_000, b"key", value)
+    builder.close()
+    return bytes(builder.buffer())
+
+
+def test_the_version_that_is_tested_here_is_one_that_is_read_faster() -> None:
+    assert kafka.__version__ in VERSIONS
 
 
 @given(
@@ -121,6 +128,21 @@ def test_damaged_records_with_a_right_checksum_are_read_or_refused_as_the_client
         batch[at] = data.draw(st.integers(0, 255))
     fast, own = (read(reader, with_checksum(batch)) for reader in BOTH)
     assert fast == own
+
+
+@pytest.mark.parametrize("order", ["old", "old new", "new old", "new old new old"])
+@pytest.mark.parametrize("portion", [1, 2, 100])
+def test_batches_of_formats_before_kafka_0_11_are_read_as_the_client_reads_them(
+    order: str, portion: int
+) -> None:
+    data = b""
+    for at, kind in enumerate(order.split()):
+        values = [b"%d" % (2 * at + i) for i in range(2)]
+        new = [(1_700_000_000_000, b"key", value, [], 0) for value in values]
+        data += old_batch(2 * at, values) if kind == "old" else batch_of(new, offset=2 * at)
+    fast, own = (read(reader, data, portion=portion) for reader in BOTH)
+    assert fast == own
+    assert len([record for record in fast[0] if isinstance(record, tuple)]) == 2 * len(order.split())
 
 
 def test_a_batch_with_a_wrong_checksum_is_refused() -> None:
@@ -181,19 +203,16 @@ def test_it_stays_off_with_another_version_of_the_client(monkeypatch: pytest.Mon
     assert not client.is_fast
 
 
-def test_it_stays_off_if_it_reads_otherwise_than_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client()
-    monkeypatch.setattr(fast_fetch, "decode_batch", lambda *_: [])
-    assert not use_fast_fetch(client)
-    assert not client.is_fast
-
-
-def test_it_stays_off_if_it_receives_otherwise_than_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client()
-    monkeypatch.setattr(FastTransport, "_sock_recv", lambda _: (b"", None))
-    assert not use_fast_fetch(client)
-    assert not client.is_fast
-    assert manager.KafkaTCPTransport is KafkaTCPTransport
+def received(transport: type[Any], sent: bytes, *, ends: bool) -> tuple[bytes, str]:
+    """What a transport receives of these data, and the error; the other side may then shut down its end."""
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        there.sendall(sent)
+        if ends:
+            there.shutdown(socket.SHUT_WR)
+        data, error = transport._sock_recv(SimpleNamespace(_sock=here))
+    return data, repr(error)
 
 
 @pytest.mark.parametrize("ends", [False, True])

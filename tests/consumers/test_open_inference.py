@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from test_decoders import json_values, text_of
 from test_prediction_columns import told
 
-from consumers.formats.native import WirePrediction, decode_attributes, decode_predictions
+from consumers.formats.native import WirePrediction, decode_attributes, decode_predictions, element_texts
 from consumers.formats.open_inference import OpenInference
-from consumers.formats.records import DecodedRecords, decode_records, texts_of
+from consumers.formats.records import DecodedRecords, decode_records, native_text
 from service.domain.errors import BadMessage
 from service.domain.messages import CLOUDEVENTS_VERSION, LABEL_TYPE, PREDICTION_TYPE
 from service.domain.open_inference import (
@@ -62,7 +62,7 @@ def response(*outputs: Any, **fields: Any) -> bytes:
 
 
 def decode(value: bytes, headers: Sequence[tuple[str, bytes | None]] = ()) -> DecodedRecords:
-    return decode_records([Record(value, headers)], message_bytes=LONGEST, responses=DECODER)
+    return decode_records([Record(value, headers)], message_bytes=LONGEST, formats=[DECODER])
 
 
 def taken(value: bytes) -> list[WirePrediction]:
@@ -83,8 +83,7 @@ def refused(value: bytes, headers: Sequence[tuple[str, bytes | None]] = ()) -> B
 
 def test_the_rows_of_the_example_are_those_that_the_contract_shows() -> None:
     value = json.dumps(RESPONSE_EXAMPLE).encode()
-    text_of_row = texts_of(Record(value), OpenInference({"digits": {}}))
-    assert [json.loads(text_of_row(row)) for row in range(2)] == RESPONSE_EXAMPLE_ROWS
+    assert json.loads(native_text(Record(value), [OpenInference({"digits": {}})])) == RESPONSE_EXAMPLE_ROWS
 
 
 def test_the_fields_of_a_response_become_those_of_its_predictions() -> None:
@@ -342,7 +341,7 @@ def test_a_refused_row_is_told_as_a_native_message() -> None:
     value = response(
         CLASSES, tensor("score", [0.5, "high"], "FP32"), parameters={"attributes.ü": 'a "quoted" word'}
     )
-    assert json.loads(texts_of(Record(value), DECODER)(1)) == {
+    assert json.loads(native_text(Record(value), [DECODER]))[1] == {
         "model": MODEL,
         "item_id": "r/1",
         "predicted_class": "1",
@@ -406,7 +405,7 @@ def test_a_response_that_is_said_to_be_another_event_is_none() -> None:
 def test_native_messages_and_responses_come_in_one_topic() -> None:
     array = b"[" + text_of(NATIVE) + b",5]"
     values = [text_of(NATIVE), response(), array, response(IDS, SCORES), text_of(NATIVE)]
-    decoded = decode_records(list(map(Record, values)), message_bytes=LONGEST, responses=DECODER)
+    decoded = decode_records(list(map(Record, values)), message_bytes=LONGEST, formats=[DECODER])
     assert list(zip(decoded.places, decoded.elements, strict=True)) == [
         (0, None),
         (1, 0),
@@ -530,8 +529,7 @@ def test_a_row_is_taken_as_the_native_message_that_says_the_same(data: st.DataOb
     one_by_one = [one for row in rows for _, one in decode_predictions(text_of(row))]
     assert together == {row: content(one) for row, one in enumerate(one_by_one)}
 
-    text_of_row = texts_of(Record(value), DECODER)
-    assert [json.loads(text_of_row(row)) for row in range(count)] == rows
+    assert json.loads(native_text(Record(value), [DECODER])) == rows
 
 
 @settings(max_examples=200)
@@ -551,8 +549,8 @@ def test_a_damaged_response_is_refused_or_taken_and_no_row_twice(
     elements = [*decoded.elements, *(element for _, element, _ in decoded.errors)]
     assert len(set(elements)) == len(elements)
     if any(element is not None for element in elements):
-        text_of_row = texts_of(Record(text), DECODER)
+        texts = element_texts(native_text(Record(text), [DECODER]))
         for row, one in zip(decoded.elements, decoded.predictions, strict=True):
             assert row is not None
-            ((_, again),) = decode_predictions(text_of_row(row))
+            ((_, again),) = decode_predictions(bytes(texts[row]))
             assert content(again) == content(one)

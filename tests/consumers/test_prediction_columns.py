@@ -53,7 +53,7 @@ def told(prediction: WirePrediction | BadMessage) -> Any:
 @given(st.lists(values | alone | alone, min_size=1, max_size=6))
 def test_records_are_decoded_together_as_they_are_one_by_one(texts: list[bytes]) -> None:
     decoded = decode_records(
-        [Record(text) for text in texts], message_bytes=LONGEST, responses=OpenInference({})
+        [Record(text) for text in texts], message_bytes=LONGEST, formats=[OpenInference({})]
     )
     together = [(place, element, told(error)) for place, element, error in decoded.errors]
     together += [
@@ -77,7 +77,7 @@ def test_predictions_are_checked_together_as_they_are_one_by_one(texts: list[byt
     model = ingest()
     decoded = [one for text in texts for _, one in decode_predictions(text)]
     parsed = [one for one in decoded if isinstance(one, WirePrediction)]
-    together = model.resolve(parsed).checked
+    together, _ = model.resolve(parsed)
     for row, prediction in enumerate(parsed):
         try:
             expected: Any = model.checks.check(prediction)
@@ -98,7 +98,7 @@ def test_a_record_of_another_event_is_refused_and_the_others_are_not() -> None:
     text = text_of({"model": "digits", "item_id": "a", "predicted_class": "7", "score": 0.5})
     wrong, right = [("ce_type", event.encode()) for event in (LABEL_TYPE, PREDICTION_TYPE)]
     records = [Record(text, [right]), Record(text, [wrong]), Record(None), Record(text)]
-    decoded = decode_records(records, message_bytes=LONGEST, responses=OpenInference({}))
+    decoded = decode_records(records, message_bytes=LONGEST, formats=[OpenInference({})])
     assert list(decoded.places) == [0, 3]
     assert [(place, error.reason) for place, _, error in decoded.errors] == [
         (1, "unsupported_event"),

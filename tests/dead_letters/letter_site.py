@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -21,8 +22,11 @@ ERROR = BadMessage("malformed_json", "not JSON")
 
 
 def rejected(offset: int, value: bytes = b"{", **fields: Any) -> Rejected:
-    plain: dict[str, Any] = {"partition": 0, "index": None, "key": None, "error": ERROR, "timestamp_ms": 17}
-    return Rejected(offset=offset, value=value, **(plain | fields))
+    """A message of topic `source` that cannot be used; with an `index`, one of an array."""
+    index = fields.pop("index", None)
+    plain: dict[str, Any] = {"topic": "source", "partition": 0, "key": None, "timestamp": 17, "headers": ()}
+    record = SimpleNamespace(offset=offset, value=value, **(plain | fields))
+    return Rejected(record, ERROR, index, None if index is None else value)
 
 
 class Site:
@@ -40,7 +44,6 @@ class Site:
         return KafkaDeadLetters(
             self.producer,
             self.topic,
-            source_topic="source",
             message_bytes=MESSAGE_BYTES,
             send_seconds=send_seconds,
         )

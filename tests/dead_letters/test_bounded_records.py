@@ -15,7 +15,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 from letter_topic import header, letters_of
 
-from consumers.bounded_records import REFUSED_BATCH, _BoundedBatches, bound_batches
+from consumers.bounded_records import REFUSED_BATCH, bound_batches, bounded_batches
 from service.domain.errors import ConfigurationError
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -43,9 +43,8 @@ def batch(codec: str, values: list[bytes], headers: list[Any] | None = None) -> 
 
 
 def read(*batches: bytes, limit: int = LIMIT) -> list[Any]:
-    bounded = _BoundedBatches(MemoryRecords(b"".join(batches)), limit, MESSAGE_BYTES)
     found = []
-    while (one := bounded.next_batch()) is not None:
+    for one in bounded_batches(MemoryRecords(b"".join(batches)), limit, MESSAGE_BYTES):
         assert one.validate_crc()
         found += list(one)
     return found

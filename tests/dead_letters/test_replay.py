@@ -10,8 +10,9 @@ import pytest
 from letter_site import Site, rejected
 from slow_broker import WiredBroker
 
-from consumers.dead_letter_format import Letter, Place
+from consumers.dead_letter_format import Letter
 from consumers.dead_letter_redrive import REPLAYED, WOULD_BE_REPLAYED, read_letters, refusal, replay
+from consumers.dead_letters import Place
 from service.domain.errors import Refused, Unavailable
 from service.kafka.clients import build_reader
 from service.store.connection import Connection

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.cells import CHALLENGE, SCORE_BIN, VOTES, CellBounds, CellSpace, Challenge, Ensemble
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import (
+    CHALLENGE,
+    SCORE_BIN,
+    VOTES,
+    CellBounds,
+    CellSpace,
+    Challenge,
+    Ensemble,
+    definitions,
+)
 from service.domain.groupings import (
     ALL,
     ByAttribute,

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from service.domain.cells import CellSpace
-from service.domain.grouping_pool import GroupingPool
+from service.domain.grouping_pool import EMPTY_SKETCH, GroupingPool, Sketch, merged_order
 from service.domain.groupings import Everything
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey, gumbel_noise, pool_ids
 from service.domain.siphash import siphash24
-from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
 
 KEY = bytes(range(16))
 GROUPS = ["a", "b", "c"]

@@ -320,7 +320,7 @@ def test_pooled_items_of_a_displaced_value_are_in_the_pool_of_other_values() -> 
     sketches = shard.pools.groupings[POOL].sketches()
     assert sketches.keys() == {"2", "3", OTHER}
     assert set(sketches[OTHER].hashes.tolist()) == set(hashes_of(first[:2]).tolist())
-    assert shard.pools.gone == {(POOL, "1")}
+    assert shard.pools.deleted == {(POOL, "1")}
     assert set(shard.pools.holders) == {item for s in sketches.values() for item in s.hashes.tolist()}
 
 

@@ -43,8 +43,9 @@ class Stream:
         """So many predictions of every region, of dogs with low scores."""
         names, weights = list(batch), np.array(list(batch.values()), np.float64)
         of_regions = self.traffic.tables["region"]
-        rows, _ = of_regions.place(names, weights)
-        for row, count in zip(rows.tolist(), batch.values(), strict=True):
+        of_regions.place(names, weights)
+        for name, count in batch.items():
+            row = of_regions.rows.get(name, of_regions.rows.get(OTHER, -1))
             of_regions.blocks["bins"].add(
                 np.full(count, row), np.zeros(count, np.intp), np.ones(count), np.ones(count)
             )
@@ -169,6 +170,6 @@ def test_a_table_that_began_anew_since_the_mark_counts_from_there(later: float) 
 def test_a_table_that_began_anew_did_not_go_on() -> None:
     stream = Stream()
     mark = stream.count(north=3)
-    assert mark.going_on(stream.count(north=5)).tables.keys() == mark.tables.keys()
+    assert mark.continuing_until(stream.count(north=5)).tables.keys() == mark.tables.keys()
     begun_anew(stream)
-    assert mark.going_on(stream.count(north=50)).tables.keys() == {WHOLE}
+    assert mark.continuing_until(stream.count(north=50)).tables.keys() == {WHOLE}

@@ -85,7 +85,7 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
                 taking.flush(partition, now)
             taking.flush(partition, now + 1_000)
     rejected: dict[Place, str] = {
-        ("predictions", letter.partition, letter.offset, letter.index): letter.error.reason
+        ("predictions", letter.place.partition, letter.place.offset, letter.index): letter.error.reason
         for letter in site.letters.kept
     }
     entrants: dict[tuple[Any, ...], dict[str, dict[bytes, list[float]]]] = defaultdict(
@@ -97,4 +97,4 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
 
 
 def _plain(record: Any) -> Record:
-    return Record(record.offset, record.value, record.key, record.headers, record.timestamp)
+    return Record(record.offset, record.value, record.key, record.headers, record.timestamp, record.partition)

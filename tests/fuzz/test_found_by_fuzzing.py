@@ -86,7 +86,7 @@ def test_a_prediction_of_no_time_at_all_counts_as_of_now(site: Site) -> None:
 def test_the_dead_letter_of_a_prediction_has_the_time_and_headers_of_its_record(site: Site) -> None:
     headers = [("ce_time", b"2026-01-31T12:00:00Z")]
     site.take_in([Record(0, b"[0]", b"k", headers, 17), Record(1, b"{", b"k", headers, 17)])
-    assert [(letter.timestamp_ms, list(letter.headers)) for letter in site.letters.kept] == [
+    assert [(letter.record.timestamp, list(letter.record.headers)) for letter in site.letters.kept] == [
         (17, headers)
     ] * 2
 

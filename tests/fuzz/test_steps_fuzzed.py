@@ -74,7 +74,7 @@ def check_taken_in(site: Site, batch: Sequence[Record]) -> None:
     step.flush(0, NOW)
     fresh = site.letters.kept[letters:]
     assert counted(site) - before + len(fresh) == messages_in(left, BOUNDS["message_bytes"])
-    places = Counter((letter.offset, letter.index) for letter in fresh)
+    places = Counter(letter.place for letter in fresh)
     assert set(places.values()) <= {1}
     assert site.facts("m").offsets[0] == batch[-1].offset + 1
     assert site.prediction_step().assign(0, 0) == batch[-1].offset + 1
@@ -120,7 +120,7 @@ def test_labels_that_are_garbled_are_dead_letters_and_change_nothing_else(site: 
     step.assign(0, 0)
     step.process(0, batch, NOW)
     assert step.flush(0, NOW) == batch[-1].offset + 1
-    letters = [letter.offset for letter in site.letters.kept]
+    letters = [letter.place for letter in site.letters.kept]
     taken = site.registry.get_sample_value("credence_labels_consumed_total", {"result": "applied"}) or 0
     duplicates = (
         site.registry.get_sample_value("credence_labels_consumed_total", {"result": "duplicate"}) or 0

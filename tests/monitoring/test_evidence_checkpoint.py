@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
 from service.config.model import ModelSettings
-from service.domain.cells import OTHER, CellSpace
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import OTHER, CellSpace, definitions
 from service.domain.groupings import ByAttribute
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex

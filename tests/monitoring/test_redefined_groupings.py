@@ -10,8 +10,7 @@ import pytest
 from traffic_tables import every_cell, traffic_of
 
 from service.config.model import ModelSettings
-from service.domain.cells import FORMER_GROUPING, CellSpace
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import FORMER_GROUPING, CellSpace, definitions
 from service.domain.groupings import ALL, ByAttribute, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence

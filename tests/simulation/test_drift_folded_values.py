@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from service.config.model import DriftSettings
-from service.domain.cells import CellBounds, CellSpace
+from service.domain.cells import OTHER, CellBounds, CellSpace
 from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.domain.traffic import Traffic, merge_traffic
 from service.domain.traffic_counts import TrafficCounts
@@ -60,7 +60,9 @@ class Customers:
         bins, classes = (self._rng.integers(2, size=BATCH) for _ in range(2))
         values, codes, sizes = np.unique(customers, return_inverse=True, return_counts=True)
         table, weights = partition.tables["customer"], np.ones(BATCH)
-        rows, _ = table.place(NAMES[values].tolist(), sizes.astype(np.float64))
+        names = NAMES[values].tolist()
+        table.place(names, sizes.astype(np.float64))
+        rows = np.array([table.rows.get(name, table.rows.get(OTHER, -1)) for name in names], np.intp)
         table.blocks["bins"].add(rows[codes], bins, weights, weights)
         table.blocks["classes"].add(rows[codes], classes, weights, weights)
         partition.whole.add(np.zeros(BATCH, np.intp), classes * 2 + bins, weights, weights)

@@ -9,10 +9,9 @@ import pytest
 from scipy import stats
 
 from service.domain.arrays import Ints, UInt64s
-from service.domain.grouping_pool import GroupingPool
+from service.domain.grouping_pool import EMPTY_SKETCH, GroupingPool, Sketch, merged_order
 from service.domain.pool_key import PoolKey
 from service.domain.siphash import siphash24
-from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
 
 SIZES = {"often": 12, "seldom": 6, "rare": 3}
 """Items of a group of each kind in a batch."""

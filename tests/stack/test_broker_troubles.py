@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,10 +139,13 @@ def test_dead_letters_wait_for_replicas_and_are_kept_once(kafka: ApacheKafka) ->
     topic = Topic(kafka, replicas=3, config={"min.insync.replicas": "3"})
     settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers.split(","))
     producer = build_producer(settings, name="dead-letters")
-    letters = KafkaDeadLetters(producer, topic.name, source_topic="source", message_bytes=1_000)
+    letters = KafkaDeadLetters(producer, topic.name, message_bytes=1_000)
 
     def keep(offset: int) -> None:
-        letters.send([Rejected(0, offset, None, None, b"{", BadMessage("malformed_json", "is no JSON"))])
+        record = SimpleNamespace(
+            topic="source", partition=0, offset=offset, timestamp=17, key=None, value=b"{", headers=()
+        )
+        letters.send([Rejected(record, BadMessage("malformed_json", "is no JSON"))])
 
     keep(0)
     missing = kafka.brokers[leader(topic) % 3]

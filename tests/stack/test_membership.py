@@ -1,4 +1,4 @@
-"""A client that joins a group as `service.kafka.membership` has it is a member until it leaves."""
+"""A client that joins a group as `service.kafka.topic_metadata.join` has it is a member until it leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reading import Topic
 from service.config.settings import KafkaSettings
 from service.domain.errors import Refused
 from service.kafka.clients import build_consumer
-from service.kafka.membership import join
+from service.kafka.topic_metadata import join
 
 PARTITIONS = 3
 SHORT_POLL_MS = 50

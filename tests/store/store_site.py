@@ -16,11 +16,10 @@ from redis_cluster import EmbeddedRedisCluster
 from wires import Wires
 
 from consumers.dead_letters import BadMessageLimit, Rejected
-from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.app.consumer_wiring import shard_store
+from service.app.consumer_wiring import prediction_formats, shard_store
 from service.app.monitor_wiring import model_monitor
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import label_store, model_keys, request_store
@@ -28,8 +27,8 @@ from service.config.settings import RedisSettings, Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused, Unavailable
+from service.domain.grouping_pool import EMPTY_SKETCH, Sketch
 from service.domain.pool_key import PoolKey
-from service.domain.sketch import EMPTY_SKETCH, Sketch
 from service.monitoring.monitor import ModelMonitor
 from service.store.client import build_redis
 from service.store.connection import Connection
@@ -54,6 +53,8 @@ class Record:
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp: int = int(NOW * 1000)
+    partition: int = 0
+    topic: str = "t"
 
 
 class Letters:
@@ -142,7 +143,7 @@ class Site:
                 )
                 for name in models or self.settings.models
             },
-            responses=OpenInference({name: m.tensors for name, m in self.settings.models.items()}),
+            formats=prediction_formats(self.settings),
             dead_letters=self.letters,
             bad_message_limit=BadMessageLimit(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
@@ -209,7 +210,7 @@ def read_facts(site: Site, model: str) -> Facts:
     traffic = site.reader(model).traffic()
     facts = Facts(offsets=traffic.offsets)
     for partition in traffic.partitions:
-        shard, _, _ = site.shards(model).load(partition)
+        shard = site.shards(model).load(partition)
         for attribute, table in shard.traffic.tables.items():
             table.scale(float(np.exp(site.decay(model) * (shard.traffic.landmark - NOW))))
             for columns in table.specs:

@@ -293,7 +293,7 @@ def test_a_refused_label_keeps_its_signature_for_a_replay(site: Site) -> None:
     refused = label(request, other(request.vendor))
     apply(site, refused)
     (rejected,) = site.letters.kept
-    headers = letter_headers(rejected, "labels", value_bytes=None)
+    headers = letter_headers(rejected, value_bytes=None)
     letter = read_letter(
         SimpleNamespace(partition=0, offset=0, timestamp=0, key=None, value=rejected.value, headers=headers)
     )

@@ -10,6 +10,7 @@ from service.domain.errors import FenceRefused
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.checkpoints import CheckpointStore, DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.connection import Connection
+from service.store.references import ReferenceWindow
 
 LIMIT = 1_000
 MODELS = {
@@ -33,7 +34,9 @@ def checkpoint(place: int) -> EvidenceCheckpoint:
     state = GroupingState(
         "all", "all", ["all"], {"labels": b"\0" * 8}, {"all": DatedChange(1.0, 0.5, 1.5, 0.9, 7)}
     )
-    return EvidenceCheckpoint(place, (-np.inf, 5.0, 9.0), [("all", "all"), ("ab12", "north")], [state])
+    return EvidenceCheckpoint(
+        place, ReferenceWindow(-np.inf, 5.0, 9.0), [("all", "all"), ("ab12", "north")], [state]
+    )
 
 
 def stores(connection: Connection, count: int) -> list[CheckpointStore]:

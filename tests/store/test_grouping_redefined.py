@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, outcomes, record
 
-from service.domain.grouping_fingerprints import definitions
+from service.domain.cells import definitions
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.connection import Connection

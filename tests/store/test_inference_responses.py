@@ -105,7 +105,8 @@ def test_every_bad_row_is_a_dead_letter_of_its_own(site: Site) -> None:
     site.take_in([record(0, message("before")), record(1, response(BAD_ROWS), key=b"k")])
     assert pooled(site).keys() == {"before", "a", "d"}
     assert [
-        (letter.offset, letter.index, letter.key, letter.error.reason) for letter in site.letters.kept
+        (letter.record.offset, letter.index, letter.record.key, letter.error.reason)
+        for letter in site.letters.kept
     ] == [
         (1, 1, b"k", "invalid_score"),
         (1, 2, b"k", "invalid_field"),

@@ -114,7 +114,7 @@ def test_a_bad_message_is_a_dead_letter_and_stops_nothing(site: Site, what: str)
     assert count(site) == 2
     (letter,) = site.letters.kept
     assert letter.error.reason == reason
-    assert (letter.partition, letter.offset, letter.index) == (0, 1, None)
+    assert (letter.place.partition, letter.place.offset, letter.index) == (0, 1, None)
     assert letter.value == (bad.value or b"")
     assert site.facts("m").offsets == {0: 3}
 
@@ -129,7 +129,7 @@ def test_a_bad_element_of_an_array_does_not_take_the_others_with_it(site: Site) 
         (3, "missing_field"),
     ]
     assert [json.loads(letter.value) for letter in site.letters.kept] == elements[1:4]
-    assert {letter.key for letter in site.letters.kept} == {b"k"}
+    assert {letter.record.key for letter in site.letters.kept} == {b"k"}
 
 
 def test_an_element_that_is_not_utf_8_does_not_take_the_others_with_it(site: Site) -> None:
@@ -508,7 +508,12 @@ def test_a_bad_label_is_a_dead_letter_and_stops_nothing(asked: Site, what: str) 
     step.process(0, [bad, label(1, item="b")], NOW)
     (letter,) = asked.letters.kept
     assert letter.error.reason == reason
-    assert (letter.partition, letter.offset, letter.index, letter.value) == (0, 0, None, bad.value or b"")
+    assert (letter.place.partition, letter.place.offset, letter.index, letter.value) == (
+        0,
+        0,
+        None,
+        bad.value or b"",
+    )
     assert [entry.fact.request_id for entry in outcomes(asked)] == ["r-b"]
     assert step.flush(0, NOW) == 2
 

@@ -14,7 +14,7 @@ from store_site import NOW, Site, draws_of, issue, message, outcomes, record, wi
 
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import FenceRefused, Unavailable
-from service.domain.sketch import EMPTY_SKETCH
+from service.domain.grouping_pool import EMPTY_SKETCH
 from service.store.connection import Connection
 from service.store.facts import SharedDraw
 from service.store.labels import LabelEvent, LabelStore

@@ -117,7 +117,7 @@ def undisturbed(connection: Connection, topic: Mapping[int, Sequence[Record]], *
 
 def shard_store(site: Site) -> tuple[ShardStore, Shard]:
     store = site.shards("m")
-    shard, _, _ = store.load(0)
+    shard = store.load(0)
     return store, shard
 
 
@@ -147,8 +147,10 @@ def pooled(connection: Connection, site: Site) -> dict[str, bytes]:
     return {decode_pool_record(kept).item_id: item for item, kept in items.items()}
 
 
-def flush(store: ShardStore, shard: Shard, offset: int, *, seen: int = 0, started: bool = True) -> int:
-    return store.flush(0, shard, new_offset=offset, drawn_seen=seen, started=started)
+def flush(store: ShardStore, shard: Shard, offset: int) -> int:
+    """Flush a shard; returns how many drawn items it has seen."""
+    store.flush(0, shard, new_offset=offset)
+    return shard.drawn_seen
 
 
 @pytest.mark.parametrize("stamp", [NOW - 1e6, NOW + 1e6, -0.001], ids=["past", "future", "none"])
@@ -307,10 +309,10 @@ def test_a_shard_is_loaded_as_it_was_flushed(connection: Connection) -> None:
     owner = Owner(site, {0: stream(0, 60)})
     owner.take(0, 60)
     owner.flush(0)
-    kept = owner.step._models["m"].owned[0].shard
-    loaded, stored, drawn_seen = site.shards("m").load(0)
-    assert stored
-    assert drawn_seen == 0
+    kept = owner.step.models["m"].owned[0].shard
+    loaded = site.shards("m").load(0)
+    assert loaded.is_stored
+    assert loaded.drawn_seen == 0
     assert loaded.next_offset == kept.next_offset == 60
     assert loaded.traffic.landmark == kept.traffic.landmark
     for attribute, table in kept.traffic.tables.items():
@@ -333,9 +335,9 @@ def test_a_shard_is_loaded_as_it_was_flushed(connection: Connection) -> None:
 
 
 def test_a_partition_without_a_shard_loads_an_empty_one(connection: Connection) -> None:
-    shard, stored, drawn_seen = Site(connection, MODELS).shards("m").load(5)
-    assert not stored
-    assert shard.next_offset == drawn_seen == 0
+    shard = Site(connection, MODELS).shards("m").load(5)
+    assert not shard.is_stored
+    assert shard.next_offset == shard.drawn_seen == 0
     assert shard.traffic.predictions == 0
     assert not shard.pools.holders
 
@@ -401,9 +403,9 @@ def test_two_owners_that_both_begin_a_new_shard_cannot_both_store_it(connection:
     other_store, other_shard = shard_store(site)
     add(shard, ["a"])
     add(other_shard, ["a"])
-    flush(store, shard, 1, started=False)
+    flush(store, shard, 1)
     with pytest.raises(FlushRefused):
-        flush(other_store, other_shard, 1, started=False)
+        flush(other_store, other_shard, 1)
 
 
 def test_an_owner_that_was_replaced_is_refused_where_no_prediction_has_come_since(
@@ -412,12 +414,12 @@ def test_an_owner_that_was_replaced_is_refused_where_no_prediction_has_come_sinc
     site = Site(connection, MODELS, bounds=BOUNDS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
-    flush(store, shard, 2, started=False)
+    flush(store, shard, 2)
     zombie_store, zombie = shard_store(site)
     owner_store, owner = shard_store(site)
     draw(connection, site, "a")
     assert flush(owner_store, owner, 2) == 1
-    assert flush(owner_store, owner, 2, seen=1) == 1
+    assert flush(owner_store, owner, 2) == 1
     before = save(connection)
     with pytest.raises(FlushRefused):
         flush(zombie_store, zombie, 2)
@@ -501,9 +503,9 @@ def test_offsets_beyond_two_to_the_53_are_exact(connection: Connection) -> None:
     site = Site(connection, MODELS)
     store, shard = shard_store(site)
     first = 2**62 + 1
-    flush(store, shard, first, started=False)
+    flush(store, shard, first)
     flush(store, shard, first + 1)
-    assert store.load(0)[0].next_offset == first + 1
+    assert store.load(0).next_offset == first + 1
     shard.next_offset = first
     with pytest.raises(FlushRefused):
         flush(store, shard, first + 2)
@@ -524,13 +526,13 @@ def test_drawn_items_leave_the_pool_of_their_owner_and_then_that_of_redis(connec
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b", "c", "d"])
-    flush(store, shard, 4, started=False)
+    flush(store, shard, 4)
     assert len(pooled(connection, site)) == in_memory(shard) == 4
     draw(connection, site, "a")
     draw(connection, site, "c")
     assert flush(store, shard, 5) == 2
     assert in_memory(shard) == 2
-    assert flush(store, shard, 6, seen=2) == 2
+    assert flush(store, shard, 6) == 2
     assert pooled(connection, site).keys() == {"b", "d"}
 
 
@@ -538,10 +540,10 @@ def test_drawn_items_leave_the_pool_of_redis_though_no_prediction_comes(connecti
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
-    flush(store, shard, 2, started=False)
+    flush(store, shard, 2)
     draw(connection, site, "a")
     assert flush(store, shard, 2) == 1
-    assert flush(store, shard, 2, seen=1) == 1
+    assert flush(store, shard, 2) == 1
     assert pooled(connection, site).keys() == {"b"}
     assert connection.client.llen(site.keys("m").drawn(0)) == 0
 
@@ -552,7 +554,7 @@ def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b", "c", "d", "e", "f", "g"])
-    flush(store, shard, 7, started=False)
+    flush(store, shard, 7)
     items = pooled(connection, site)
     assert len(items) == 4
     for item in items:
@@ -560,7 +562,7 @@ def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it
     assert flush(store, shard, 8) == 4
     add(shard, ["old"], time=NOW - 1e8)
     add(shard, ["new"], time=NOW + 1e8)
-    assert flush(store, shard, 10, seen=4) == 4
+    assert flush(store, shard, 10) == 4
     assert pooled(connection, site).keys() == {"new"}
 
 
@@ -569,17 +571,17 @@ def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(conn
     store, shard = shard_store(site)
     drawn = site.keys("m").drawn(0)
     add(shard, ["a", "b", "c"])
-    flush(store, shard, 3, started=False)
+    flush(store, shard, 3)
     draw(connection, site, "a")
     assert flush(store, shard, 4) == 1
     draw(connection, site, "b")
     assert connection.client.llen(drawn) == 2
-    assert flush(store, shard, 5, seen=1) == 2
+    assert flush(store, shard, 5) == 2
     assert connection.client.llen(drawn) == 1
     draw(connection, site, "c")
-    assert flush(store, shard, 6, seen=2) == 3
+    assert flush(store, shard, 6) == 3
     assert in_memory(shard) == 0
-    assert flush(store, shard, 7, seen=3) == 3
+    assert flush(store, shard, 7) == 3
     assert connection.client.llen(drawn) == 0
 
 
@@ -587,7 +589,7 @@ def test_a_drawn_item_that_left_the_pool_meanwhile_frees_no_other(connection: Co
     site = Site(connection, MODELS, bounds={"pool_items": 2})
     store, shard = shard_store(site)
     add(shard, ["old"])
-    flush(store, shard, 1, started=False)
+    flush(store, shard, 1)
     draw(connection, site, "old")
     add(shard, ["new"], time=NOW + 1e8)
     assert flush(store, shard, 2) == 1
@@ -602,7 +604,7 @@ def test_an_item_that_was_drawn_for_a_value_is_not_drawn_again_where_the_value_l
     site = Site(
         connection, {"m": MODELS["m"] | {"assessments": {"regions": regions}}}, bounds={"attribute_values": 1}
     )
-    step, (pool_id,) = site.prediction_step(), site.shards("m").load(0)[0].pools.groupings
+    step, (pool_id,) = site.prediction_step(), site.shards("m").load(0).pools.groupings
     step.assign(0, 0)
     step.process(0, [record(0, message("old", attributes={"region": "r0"}))], NOW)
     step.flush(0, NOW)
@@ -627,10 +629,10 @@ def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection:
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
-    flush(store, shard, 2, started=False)
+    flush(store, shard, 2)
     draw(connection, site, "a")
-    loaded, _, drawn_seen = store.load(0)
-    assert drawn_seen == 1
+    loaded = store.load(0)
+    assert loaded.drawn_seen == 1
     assert in_memory(loaded) == 1
 
 
@@ -640,9 +642,9 @@ def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     with wired(redis_server, connection) as (wire, far):
         store = site.shards("m", far)
-        shard, _, _ = store.load(0)
+        shard = store.load(0)
         add(shard, ["a", "b"])
-        flush(store, shard, 2, started=False)
+        flush(store, shard, 2)
         add(shard, ["c"])
         wire.become("loses_replies")
         with pytest.raises(Unavailable):
@@ -657,13 +659,13 @@ def test_a_redis_that_lost_draws_the_owner_has_seen_is_refused(connection: Conne
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
-    flush(store, shard, 2, started=False)
+    flush(store, shard, 2)
     backup = save(connection)
     draw(connection, site, "a")
-    loaded, _, drawn_seen = store.load(0)
+    loaded = store.load(0)
     restore(connection, backup)
     with pytest.raises(FlushRefused):
-        flush(store, loaded, 3, seen=drawn_seen)
+        flush(store, loaded, 3)
 
 
 def test_the_pool_holds_the_most_recent_where_traffic_decays(connection: Connection) -> None:
@@ -671,7 +673,7 @@ def test_the_pool_holds_the_most_recent_where_traffic_decays(connection: Connect
     store, shard = shard_store(site)
     add(shard, [f"old{i}" for i in range(30)], time=NOW - 1e8)
     add(shard, ["p", "q", "r", "s"])
-    flush(store, shard, 34, started=False)
+    flush(store, shard, 34)
     assert pooled(connection, site).keys() == {"p", "q", "r", "s"}
 
 

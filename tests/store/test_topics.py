@@ -43,15 +43,15 @@ def counted(site: Site) -> int:
 def test_the_first_topic_that_is_seen_is_adopted_before_and_after_anything_is_stored(
     site: Site, shards: TopicProgress
 ) -> None:
-    assert shards.settle(0, FIRST, 0) is None
+    assert shards.bind_topic(0, FIRST, 0) is None
     site.take_in(batch(0, 10))
-    assert shards.settle(0, FIRST, 0) is None
+    assert shards.bind_topic(0, FIRST, 0) is None
     assert site.facts("m").offsets == {0: 10}
 
 
 def test_offsets_from_before_topics_had_ids_are_kept(site: Site, shards: TopicProgress) -> None:
     site.take_in(batch(0, 10))
-    assert shards.settle(0, FIRST, 0) is None
+    assert shards.bind_topic(0, FIRST, 0) is None
     assert site.prediction_step().assign(0, 0) == 10
 
 
@@ -59,10 +59,10 @@ def test_offsets_from_before_topics_had_ids_are_kept(site: Site, shards: TopicPr
 def test_another_topic_is_read_from_its_beginning_and_adds_to_what_was_counted(
     site: Site, shards: TopicProgress, first_offset: int
 ) -> None:
-    shards.settle(0, FIRST, 0)
+    shards.bind_topic(0, FIRST, 0)
     site.take_in(batch(0, 10))
-    assert shards.settle(0, SECOND, first_offset) == 10
-    assert shards.settle(0, SECOND, first_offset) is None
+    assert shards.bind_topic(0, SECOND, first_offset) == 10
+    assert shards.bind_topic(0, SECOND, first_offset) is None
     step = site.prediction_step()
     assert step.assign(0, 0) == first_offset
     step.process(0, batch(first_offset, 4), NOW)
@@ -72,12 +72,12 @@ def test_another_topic_is_read_from_its_beginning_and_adds_to_what_was_counted(
 
 
 def test_an_owner_from_before_the_other_topic_is_refused(site: Site, shards: TopicProgress) -> None:
-    shards.settle(0, FIRST, 0)
+    shards.bind_topic(0, FIRST, 0)
     site.take_in(batch(0, 10))
     zombie = site.prediction_step()
     zombie.assign(0, 0)
     zombie.process(0, batch(10, 5), NOW)
-    shards.settle(0, SECOND, 0)
+    shards.bind_topic(0, SECOND, 0)
     with pytest.raises(FlushRefused):
         zombie.flush(0, NOW)
     assert counted(site) == 10
@@ -101,9 +101,9 @@ def test_a_partition_that_has_nothing_stored_is_not_rewound(site: Site, shards: 
 
 def test_labels_offsets_give_way_too(site: Site) -> None:
     labels = TopicProgress(site.connection, lambda partition: [site.keys("m").labels(partition)])
-    labels.settle(0, FIRST, 0)
+    labels.bind_topic(0, FIRST, 0)
     site.labels("m").store_offset(0, 10, batches=0)
-    assert labels.settle(0, SECOND, 2) == 10
+    assert labels.bind_topic(0, SECOND, 2) == 10
     assert site.labels("m").progress(0) == (2, 0)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from service.serving.vendor_api.problems import Kind, Refused
 from service.store.claims import Changed, Claim, ClaimStatus, ClaimStore, Looked
-from service.store.request_history import AskedRequests
+from service.store.request_registry import AskedRequests
 from service.telemetry.instruments import VendorMetrics
 
 REFUSALS: dict[ClaimStatus, Kind] = {

@@ -14,8 +14,7 @@ from service.serving.vendor_api.labels import Said
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.schemas import Imported, ImportState
 from service.serving.vendor_api.service import VendorService
-from service.store.request_history import Closed, Newest, annotation_digest
-from service.store.request_registry import class_digest, request_id_of
+from service.store.request_registry import Closed, Newest, annotation_digest, class_digest, request_id_of
 
 _STATES: dict[Kind, ImportState] = {
     Kind.NOT_FOUND: "not-found",

@@ -2,12 +2,12 @@
 --
 -- KEYS 1 open  2 deadlines  3 outbox  4 outcomes (stream)  5 tallies
 --      6 labels (hash of this partition: batches, applied ever)  7 claims (see claim_requests.lua)
---      then per label: request hash, asked hash (records: see store/request_registry.py)
---      then claimable sets of vendors
+--      then per label: request hash, asked hash (records: see store/request_registry.py), claimable set of its
+--      vendor (`open`: none)
 -- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)  4 labels
---      then per label 9: request id, its field in the asked hash, digest of item and vendor, digest of a request that
+--      then per label 8: request id, its field in the asked hash, digest of item and vendor, digest of a request that
 --      was asked of no vendor ('' where that makes no difference), kind, class digest, digest of the label,
---      label (msgpack), which of KEYS is the claimable set of its vendor (0: none)
+--      label (msgpack)
 --
 -- States: open -> answered | skipped | expired; skipped -> answered by a correction;
 --         answered -> answered by a correction, or retracted; retracted -> answered by a correction.
@@ -43,7 +43,7 @@ local function outcome_of(entry)
 end
 
 -- Append to the stream; the new entry's id, packed.
-local function tell(assessment, fact, label, of)
+local function append(assessment, fact, label, of)
   local arguments = {'assessment', assessment, 'fact', fact, 'label', label}
   if of then
     arguments[7], arguments[8] = 'of', of
@@ -54,7 +54,7 @@ local function tell(assessment, fact, label, of)
 end
 
 -- Append the further draws of an item that was open, behind its outcome.
-local function tell_shared(request, entry)
+local function append_shared(request, entry)
   local milliseconds, sequence = struct.unpack('>I6I4', entry)
   local of = string.format('%.0f-%.0f', milliseconds, sequence)
   for n = 1, tonumber(redis.call('HGET', request, 'shared') or '0') do
@@ -65,7 +65,7 @@ end
 
 local statuses = {}
 for l = 0, tonumber(ARGV[4]) - 1 do
-  local request, asked, a = KEYS[8 + 2 * l], KEYS[9 + 2 * l], 5 + 9 * l
+  local request, asked, claimable, a = KEYS[8 + 3 * l], KEYS[9 + 3 * l], KEYS[10 + 3 * l], 5 + 8 * l
   local id, field, item, kind = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
   local class, digest, label = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
   local record = redis.call('HGET', asked, field)
@@ -123,9 +123,8 @@ for l = 0, tonumber(ARGV[4]) - 1 do
       redis.call('HDEL', KEYS[1], id)
       redis.call('ZREM', KEYS[2], id)
       redis.call('HDEL', KEYS[3], id .. '/' .. redis.call('HGET', request, 'attempt'))
-      local claimable = tonumber(ARGV[a + 8])
-      if claimable > 0 then
-        redis.call('ZREM', KEYS[claimable], id)
+      if claimable ~= KEYS[1] then
+        redis.call('ZREM', claimable, id)
         local claim = redis.call('HGET', KEYS[7], id)
         if claim then redis.call('HDEL', KEYS[7], id, '=' .. string.match(claim, '^%a %S+ (.*)$')) end
       end
@@ -135,10 +134,10 @@ for l = 0, tonumber(ARGV[4]) - 1 do
       redis.call('HDEL', request, 'attempt', 'window', 'message')
       redis.call('EXPIRE', request, ARGV[2])
     else
-      local told = tell(assessment, fact, label, of)
+      local appended = append(assessment, fact, label, of)
       if not of then
-        entry = told
-        tell_shared(request, entry)
+        entry = appended
+        append_shared(request, entry)
       end
       redis.call('DEL', request)
     end

@@ -6,10 +6,10 @@
 --      3 deadlines  zset  request id, by deadline (s)
 -- ARGV 1 now (s)  2 when the leases end (s), if deadlines are not sooner
 --      3 claimable requests to choose from  4 ... claim ids, one per request that is wanted
--- If one of the claim ids is known, this is a call made again: nothing is claimed, and what is held is told.
+-- If one of the claim ids is known, this is a call made again: nothing is claimed, and what is held is returned.
 -- Returns request id and claim record by turns.
 local now = tonumber(ARGV[1])
-local told = {}
+local claimed = {}
 
 local known = false
 for a = 4, #ARGV do
@@ -20,12 +20,12 @@ for a = 4, #ARGV do
     local until_then = tonumber(string.match(record, '^%a (%S+) '))
     -- Held by this vendor, and not by a lease that has ended.
     if redis.call('ZSCORE', KEYS[1], id) and (until_then > now or string.sub(record, 1, 1) == 's') then
-      told[#told + 1] = id
-      told[#told + 1] = record
+      claimed[#claimed + 1] = id
+      claimed[#claimed + 1] = record
     end
   end
 end
-if known then return told end
+if known then return claimed end
 
 local free = {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])) do
@@ -41,7 +41,7 @@ for n = 1, math.min(#free, #ARGV - 3) do
   local record = 'c ' .. ends .. ' ' .. claim
   redis.call('HSET', KEYS[2], id, record, '=' .. claim, id)
   redis.call('ZADD', KEYS[1], ends, id)
-  told[#told + 1] = id
-  told[#told + 1] = record
+  claimed[#claimed + 1] = id
+  claimed[#claimed + 1] = record
 end
-return told
+return claimed

@@ -1,12 +1,11 @@
 -- Close requests whose deadline has passed, or issue them once more.
 --
 -- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)
---      then per request: its hash, asked hash (records: see store/request_registry.py)
---      then claimable sets of vendors
+--      then per request: its hash, asked hash (records: see store/request_registry.py), claimable set that it may be
+--      in, and that it goes to (`open`: none)
 -- ARGV 1 epoch  2 now (s)  3 how long an answer that is on its way is waited for (s)  4 requests
---      then per request 9: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
---      new message, new open JSON, new item digest ('': as it was), which of KEYS is the claimable set that it may be
---      in, which one is that it goes to (0: none)
+--      then per request 7: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
+--      new message, new open JSON, new item digest ('': as it was)
 -- Whoever held a request holds it no more. An answer can be submitted until its lease ends, and never after the
 -- deadline; so long after that one that was submitted is waited for.
 -- A closed request gives its budget back, unless the window is long over: nobody answered. It counts as closed since its deadline.
@@ -17,7 +16,8 @@ redis.call('SET', KEYS[1], ARGV[1])
 
 local statuses = {}
 for r = 0, tonumber(ARGV[4]) - 1 do
-  local request, asked, a = KEYS[8 + 2 * r], KEYS[9 + 2 * r], 5 + 9 * r
+  local k, a = 8 + 4 * r, 5 + 7 * r
+  local request, asked, from, to = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window')
   local record = redis.call('HGET', asked, field)
@@ -30,9 +30,8 @@ for r = 0, tonumber(ARGV[4]) - 1 do
     status = 'submitted'
   else
     redis.call('HDEL', KEYS[4], id .. '/' .. attempt)
-    local from, to = tonumber(ARGV[a + 7]), tonumber(ARGV[a + 8])
-    if from > 0 then
-      redis.call('ZREM', KEYS[from], id)
+    if from ~= KEYS[2] then
+      redis.call('ZREM', from, id)
       if claim then redis.call('HDEL', KEYS[7], id, '=' .. string.match(claim, '^%a %S+ (.*)$')) end
     end
     if deadline == '' then
@@ -50,7 +49,7 @@ for r = 0, tonumber(ARGV[4]) - 1 do
       if ARGV[a + 6] ~= '' then
         redis.call('HSET', asked, field, string.sub(record, 1, 5) .. ARGV[a + 6] .. string.sub(record, 10))
       end
-      if to > 0 then redis.call('ZADD', KEYS[to], redis.call('ZSCORE', KEYS[3], id), id) end
+      if to ~= KEYS[2] then redis.call('ZADD', to, redis.call('ZSCORE', KEYS[3], id), id) end
       redis.call('HSET', request, 'attempt', again, 'message', ARGV[a + 4])
       redis.call('HSET', KEYS[2], id, ARGV[a + 5])
       redis.call('ZADD', KEYS[3], deadline, id)

@@ -2,7 +2,7 @@
 --
 -- KEYS 1 shard         hash    next_offset, flush_id, landmark (s), newest_record (s), drawn_base
 --      2 traffic       hash    pages of the tables (service/store/traffic_pages.py)
---      3 pool          hash    pool id, NUL, group -> sketch (service/domain/sketch.py)
+--      3 pool          hash    pool id, NUL, group -> sketch (service/domain/grouping_pool.py)
 --      4 items         hash    item hash -> pool record
 --      5 sums          hash    predicted class index -> packed float64
 --      6 drawn         list    pool id, NUL, group, item hash of drawn items, oldest first

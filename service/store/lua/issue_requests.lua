@@ -7,13 +7,12 @@
 --      5 budget     hash    assessment|window -> labels used
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; entries of further draws of an item are added
---      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py)
---      then claimable sets of vendors  zset  request id, by when it may be claimed (s)
+--      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py),
+--      claimable set of its vendor (zset  request id, by when it may be claimed (s); `open`: none)
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
 --      7 records that an asked hash may hold  8 outcomes to keep, about  9 candidates
---      then per candidate 10: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
---      asked hash, item digest, fact, message, open JSON, deadline, which of KEYS is the claimable set that it goes to
---      (0: none)
+--      then per candidate 9: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
+--      asked hash, item digest, fact, message, open JSON, deadline
 -- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
 -- A draw changes no sketch: their owner takes the items in the drawn list out of them.
 -- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn by then), 'shared'
@@ -102,8 +101,8 @@ local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
 local statuses = {}
 for c = 0, tonumber(ARGV[9]) - 1 do
-  local k, a = 8 + 4 * c, 10 + 10 * c
-  local pool, drawn, request, asked = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local k, a = 8 + 5 * c, 10 + 9 * c
+  local pool, drawn, request, asked, claimable = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]
   local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local record = redis.call('HGET', asked, field)
   local status
@@ -129,8 +128,7 @@ for c = 0, tonumber(ARGV[9]) - 1 do
     redis.call('HSET', KEYS[2], id, ARGV[a + 7])
     redis.call('ZADD', KEYS[3], ARGV[a + 8], id)
     redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 6])
-    local claimable = tonumber(ARGV[a + 9])
-    if claimable > 0 then redis.call('ZADD', KEYS[claimable], ARGV[5], id) end
+    if claimable ~= KEYS[2] then redis.call('ZADD', claimable, ARGV[5], id) end
   end
   if status == 'issued' or status == 'shared' then
     redis.call('HINCRBY', KEYS[6], status .. '|' .. ARGV[4], 1)
