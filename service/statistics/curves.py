@@ -45,7 +45,7 @@ class LearnedCurve:
     offset_scale: float = 1.0  # a ~ t3(0, offset_scale)
     slope_deviation: float = 0.5  # b ~ Normal(1, slope_deviation)
     context_deviation: float = 0.5  # k ~ Normal(0, context_deviation)
-    spreads: tuple[float, ...] = (0.3, 0.6, 1.2)  # grid of sigma, equally probable
+    spreads: tuple[float, ...] = (0.25, 0.5, 1.0)  # grid of sigma, equally probable
     strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)  # grid of N0, equally probable
     steps: int = 15  # Newton steps to the mode, at most
     refinements: int = 3  # steps from the mode to the mean
