@@ -247,7 +247,7 @@ def of_questions(runs: int) -> Table:
         f"{LABELS_PER_DAY} labels a day, accuracy of one group from 0.95 to {WORSE_ACCURACY}, "
         f"threshold {THRESHOLD}, alpha {ALPHA}; broken off after {24 * LONGEST_DAYS} hours"
     )
-    columns = ("hours, policy alone", "labels", "hours, drift aims 20 %", "labels", "hours until drifted")
+    columns = ("hours, policy alone", "labels", "hours, drift aims 20%", "labels", "hours until drifted")
     return Table(title, "asked", columns, rows)
 
 

@@ -52,10 +52,10 @@ class Pair(NamedTuple):
 
 
 KNOWN: Final[Mapping[str, Pair]] = {
-    "1 point better, 4 % disagree": Pair(0.04, 0.55, 0.30),
-    "2 points better, 8 % disagree": Pair(0.08, 0.55, 0.30),
-    "2 points better, 20 % disagree": Pair(0.20, 0.50, 0.40),
-    "5 points better, 20 % disagree": Pair(0.20, 0.55, 0.30),
+    "1 point better, 4% disagree": Pair(0.04, 0.55, 0.30),
+    "2 points better, 8% disagree": Pair(0.08, 0.55, 0.30),
+    "2 points better, 20% disagree": Pair(0.20, 0.50, 0.40),
+    "5 points better, 20% disagree": Pair(0.20, 0.55, 0.30),
 }
 
 

@@ -2,7 +2,7 @@
 
 For every recording: groupwise accuracy, confusion matrix and calibration error under the learned prior
 relative to the paper's methods (UPrior, IPrior, IPrior+TS); labels until the least accurate class is found;
-the accuracy over all traffic beside Neyman's allocation by the model's own scores; and how often 95 %
+the accuracy over all traffic beside Neyman's allocation by the model's own scores; and how often 95%
 intervals hold the truth. Every ratio is of two figures of the same run of this program.
 """
 
@@ -112,7 +112,7 @@ class Efficiency:
                 (str(method), tuple((100 * result.per_run[key].mean(axis=0)).tolist()))
                 for method, result in results.items()
             ]
-            return self._table(f"95 % intervals of {what}: % that hold the truth", columns, rows, best=False)
+            return self._table(f"95% intervals of {what}: % that hold the truth", columns, rows, best=False)
 
         return [table("groupwise accuracy", "coverage"), table("the accuracy over all", "overall_coverage")]
 

@@ -65,7 +65,7 @@ def table(runs: int, regions: int) -> Table:
     ]
     by_labels = [row(f"{count} labels", [each[count] for each in found.values()]) for count in LABELS]
     return Table(
-        f"share of 95 % intervals that hold the truth, %: {len(found)} classifiers, "
+        f"share of 95% intervals that hold the truth, %: {len(found)} classifiers, "
         + ("one group of traffic" if regions == 1 else f"{regions} regions, of which the weakest is sought"),
         "classifiers",
         COLUMNS,

@@ -30,7 +30,7 @@ Found = Mapping[Scenario, Mapping[str, Followed]]
 
 def drift_summary(study: DriftStudy, found: Found) -> list[Table]:
     """Tables of one recording: rows are drifts, columns ways of forgetting; the last ones tell of changes."""
-    name, mass = study.pool.recording.name, f"{100 * study.mass:g} %"
+    name, mass = study.pool.recording.name, f"{100 * study.mass:g}%"
     runs = f"{study.runs} runs of {len(study.pool.names)} groups, seed {study.seed}."
     drifts = {scenario: told for scenario, told in found.items() if scenario.shape != NO_DRIFT}
     drifting = LOOKS > HEALTHY

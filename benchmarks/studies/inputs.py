@@ -140,7 +140,7 @@ def changes(items: Items, names: Sequence[str], mixed: float) -> list[Change]:
         names: of recordings; `HARD` has none.
         mixed: share of the group's items that change, above 0 and at most 1.
     """
-    told = "" if mixed == 1 else f", {100 * mixed:g} %"
+    told = "" if mixed == 1 else f", {100 * mixed:g}%"
     asked, number = [], 0
     for name, short in zip(names, _short(names), strict=True):
         if name == HARD:

@@ -28,7 +28,7 @@ _ROUNDS = np.arange(1, CHANGED + 1)
 
 def inputs_summary(study: InputsStudy, found: Found) -> list[Table]:
     """Tables of one recording: rows are changes, columns measures, or ways to ask for labels."""
-    items, sure = study.items, f"{100 * (1 - study.alpha):g} %"
+    items, sure = study.items, f"{100 * (1 - study.alpha):g}%"
     runs = f"{study.runs} runs of {study.groups} groups, seed {study.seed}."
     ratio = f"A label comes for every {study.predictions:,} predictions."
     changed = [(change, seen) for change, seen in found if change.name != NO_CHANGE]
@@ -133,7 +133,7 @@ def draw_inputs(study: InputsStudy, found: Found, directory: Path) -> None:
             }
             title = f"{study.items.name}, {change}: streams in which the fall is confirmed"
             figure = plots.curves(labels, confirmed, "streams", "%", title=title)
-            written = str(change).replace(" %", "").replace(", ", "-").replace(" ", "-").replace("/", "-")
+            written = str(change).replace("%", "").replace(", ", "-").replace(" ", "-").replace("/", "-")
             plots.save(figure, directory / f"{study.items.name}-inputs-{written}.png")
 
 

@@ -62,7 +62,7 @@ def _numbers() -> list[tuple[Says, str]]:
         _number(
             "Saved by sharing",
             "Share of the labels that was saved so far, compared with as many for each member, none shared. "
-            "With three members and the ensemble itself, 75 % is the most.",
+            "With three members and the ensemble itself, 75% is the most.",
             "credence_ensemble_saving_ratio",
             unit=looks.RATIO,
             decimals=1,

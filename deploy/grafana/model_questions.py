@@ -34,7 +34,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                 Says(
                     "Who is the worst?",
                     "Of every identification, the probability that a group is among those that it looks "
-                    "for. Near 100 % the question is answered. At most twenty groups.",
+                    "for. Near 100% the question is answered. At most twenty groups.",
                     looks.RATIO,
                     1,
                     nothing="no assessment identifies groups",

@@ -147,7 +147,7 @@ def lines(
 
 def quantile_lines(says: Says, name: str, *, width: int = 8) -> timeseries.Panel:
     """The median and two high quantiles of a histogram over time."""
-    shares = {"median": (0.5, looks.BLUE), "90 %": (0.9, looks.ORANGE), "99 %": (0.99, looks.VERMILLION)}
+    shares = {"median": (0.5, looks.BLUE), "90%": (0.9, looks.ORANGE), "99%": (0.99, looks.VERMILLION)}
     return lines(
         says,
         *(Query(promql.quantile(share, name), legend) for legend, (share, _) in shares.items()),

@@ -116,7 +116,7 @@ def challenge_tables(
     ]
     said = {1: "The challenger is better", -1: "The champion is better", 0: "Neither is better"}
     by = f"by {100 * contest.difference:+.2f} points, margin {100 * contest.margin:g}"
-    share = f"{100 * contest.differ.mean():.1f} % of {len(contest.differ):,} items"
+    share = f"{100 * contest.differ.mean():.1f}% of {len(contest.differ):,} items"
     notes = (
         f"{said[contest.winner]}: {by}; they disagree on {share}.",
         "Labels until a winner is named, looking after each; else, until no disagreement is left.",

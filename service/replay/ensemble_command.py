@@ -125,7 +125,7 @@ def ensemble_summary(found: Sequence[Found]) -> list[Table]:
         for name, figures in zip(study.items.members, _figures_of_members(some, labels), strict=True)
     ]
     runs = f"{study.runs} runs, seed {study.seed}."
-    intervals = f"{100 * study.mass:g} % intervals"
+    intervals = f"{100 * study.mass:g}% intervals"
 
     def table(title: str, columns: Mapping[str, str], *notes: str) -> Table:
         title = f"{_title(study)}: {title}"

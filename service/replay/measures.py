@@ -226,7 +226,7 @@ class Comparisons:
     """When comparisons of two groups are settled, label by label.
 
     A comparison is settled if the most probable of the three regions is that of the whole pool, and its
-    probability is within 5 % of the whole pool's.
+    probability is within 5% of the whole pool's.
 
     The two groups of every run are `pairs` [R, 2]; differences of accuracies within `region` do not matter.
     """

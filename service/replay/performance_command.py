@@ -90,7 +90,7 @@ def _scores(recording: Recording, number: int, options: argparse.Namespace) -> B
 def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
     """Tables of one recording, of what was found by the number of the class."""
     study = next(iter(found.values())).study
-    percent = f"{100 * study.mass:g} %"
+    percent = f"{100 * study.mass:g}%"
     rows = [
         (f"{row}, {labels}", _figures(some, labels))
         for row, some, labels in class_rows(

@@ -59,7 +59,7 @@ def test_a_sentence_tells_how_the_classifier_does(shown: Shown) -> None:
     precision = told("precision").replace("\N{NO-BREAK SPACE}", " ")
     expect(section).to_contain_text(f"At its threshold of 0.5, precision on class spam is {precision}")
     missed = 100 * LEARNED.missed["recall"]
-    expect(section).to_contain_text(f"recall of at least 90 % is missed with a probability of {missed:.1f} %")
+    expect(section).to_contain_text(f"recall of at least 90% is missed with a probability of {missed:.1f}%")
 
 
 def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> None:
@@ -75,7 +75,7 @@ def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> No
 
 
 def test_the_legend_calls_the_line_what_it_is(shown: Shown) -> None:
-    expect(shown(TAKEN).locator("#performance .legend")).to_contain_text("median, with 95 % band")
+    expect(shown(TAKEN).locator("#performance .legend")).to_contain_text("median, with 95% band")
 
 
 def test_the_slider_starts_at_the_threshold_in_use(shown: Shown) -> None:

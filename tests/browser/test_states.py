@@ -81,7 +81,7 @@ def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown:
     page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
     expect(page.locator("tr.row", has_text="dog").locator(".proven")).to_have_text("confirmed")
     expect(page.locator(".finding .proven").first).to_have_text("confirmed")
-    expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80 %: 10^")
+    expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80%: 10^")
     expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
 
 

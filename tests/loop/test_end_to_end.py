@@ -56,7 +56,7 @@ def test_intervals_are_where_the_truth_of_both_regions_is(
         upper = process.metric(f"credence_group_accuracy_upper_ratio{at}")
         assert lower is not None
         assert upper is not None
-        # A 95 % interval misses now and then; one twice as wide never does, but for a loop that is broken.
+        # A 95% interval misses now and then; one twice as wide never does, but for a loop that is broken.
         margin = (upper - lower) / 2
         assert lower - margin < accuracy < upper + margin
 

@@ -46,7 +46,7 @@ def test_each_vendor_is_asked_in_proportion_to_its_share(shares: dict[str, float
 def test_another_attempt_is_an_assignment_of_its_own() -> None:
     shares = {"acme": 1.0, "bolt": 1.0}
     moved = sum(vendor_of(i, 1, shares) != vendor_of(i, 2, shares) for i in IDS)
-    assert moved == pytest.approx(len(IDS) / 2, rel=0.1), "three standard deviations are 5 %"
+    assert moved == pytest.approx(len(IDS) / 2, rel=0.1), "three standard deviations are 5%"
 
 
 @given(request_id=REQUESTS, attempt=ATTEMPTS, shares=VENDORS)
@@ -81,4 +81,4 @@ def test_who_does_not_hold_the_key_cannot_choose_ids_for_a_vendor() -> None:
     guess = VendorAssignment(shares, bytes(16))
     chosen = [request_id for request_id in IDS if guess.vendor(request_id, 1) == "acme"]
     hits = sum(vendor_of(request_id, 1, shares) == "acme" for request_id in chosen)
-    assert hits == pytest.approx(len(chosen) / 2, rel=0.1), "three standard deviations are 7 %"
+    assert hits == pytest.approx(len(chosen) / 2, rel=0.1), "three standard deviations are 7%"

@@ -53,7 +53,7 @@ def test_every_alert_links_to_its_runbook() -> None:
 def test_consumers_of_the_example_are_those_of_the_measured_rate() -> None:
     (stream,) = (each for each in measured("ingest") if each["stream"] == "one in a record")
     cpu_us = stream["readers"]["credence"]["cpu_us"]
-    assert f"{RATE:,} /s x {cpu_us:.2f} us / {UTILISATION * 100:.0f} %" in PAGE
+    assert f"{RATE:,} /s x {cpu_us:.2f} us / {UTILISATION * 100:.0f}%" in PAGE
     cores = RATE * cpu_us / 1e6 / UTILISATION
     assert (
         needs("predictions consumers")

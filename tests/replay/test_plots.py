@@ -167,13 +167,13 @@ def test_a_title_is_wrapped_within_the_figure() -> None:
 @pytest.mark.parametrize(
     ("probability", "words"),
     [
-        (0.0, "0 %"),
-        (0.0004, "< 0.1 %"),
-        (0.004, "0.4 %"),
-        (0.116, "12 %"),
-        (0.994, "99.4 %"),
-        (0.9996, "> 99.9 %"),
-        (1.0, "100 %"),
+        (0.0, "0%"),
+        (0.0004, "< 0.1%"),
+        (0.004, "0.4%"),
+        (0.116, "12%"),
+        (0.994, "99.4%"),
+        (0.9996, "> 99.9%"),
+        (1.0, "100%"),
     ],
 )
 def test_a_probability_is_not_rounded_to_a_certainty(probability: float, words: str) -> None:
@@ -322,7 +322,7 @@ def test_without_any_traffic_a_reliability_diagram_is_empty() -> None:
 
 
 def test_the_calibration_error_is_written_with_its_interval() -> None:
-    assert "Expected calibration error 6.2 %\n95 %: 5.1 to 7.3 %" in texts(reliability())
+    assert "Expected calibration error 6.2%\n95%: 5.1 to 7.3%" in texts(reliability())
 
 
 LABELS = np.array([10.0, 100.0, 1_000.0])
@@ -371,7 +371,7 @@ def test_a_measure_starts_at_zero_and_has_its_unit() -> None:
 
 def test_the_three_probabilities_are_written() -> None:
     written = texts(difference())
-    assert {"< 0.1 %", "12 %", "88 %"} <= set(written)
+    assert {"< 0.1%", "12%", "88%"} <= set(written)
     assert {"cat is worse", "alike within 5 points", "cat is better"} <= set(written)
 
 
@@ -446,7 +446,7 @@ def test_as_many_groups_as_have_rows_are_all_shown() -> None:
 def test_probabilities_are_written_beside_their_bars() -> None:
     figure = plots.ranks_and_extremes(numbered(3), ranks_of(3), np.array([0.6, 0.3996, 0.0004]))
     written = [text.get_text() for text in figure.axes[1].texts if isinstance(text, Annotation)]
-    assert sorted(written) == ["40 %", "60 %"]
+    assert sorted(written) == ["40%", "60%"]
 
 
 def test_side_by_side_a_row_is_one_group() -> None:

@@ -96,7 +96,7 @@ def test_json_holds_a_row_for_every_number_of_labels(
         assert table["title"].startswith("model, performance: ")
         assert [row["class, labels"] for row in table["rows"]] == ["class 1, 8", "class 1, 60"]
     few, most = tables[0]["rows"]
-    assert most["width of 95 % band"] < few["width of 95 % band"]
+    assert most["width of 95% band"] < few["width of 95% band"]
 
 
 def test_the_terminal_shows_decision_values_replayed(

@@ -118,7 +118,7 @@ def test_the_learned_prior_errs_less_than_the_informed_one(digits: Recording) ->
 
 
 def test_intervals_of_the_learned_prior_hold_the_truth(digits: Recording) -> None:
-    # 95 % to 97 % are found, whatever the seed; 40 runs of 10 groups.
+    # 95% to 97% are found, whatever the seed; 40 runs of 10 groups.
     coverage = after_100_labels(digits, "accuracy", "learned+random").per_run["coverage"]
     assert coverage.mean() >= 0.9
 

@@ -52,7 +52,7 @@ def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
     found = low(client)
     assert [f["group"] for f in found] == ["dog"]
     assert found[0]["probability"] > 0.95
-    assert found[0]["sentence"].startswith("Accuracy on class dog is below 80 % with a probability of")
+    assert found[0]["sentence"].startswith("Accuracy on class dog is below 80% with a probability of")
 
 
 def test_a_finding_tells_since_when_it_is_believed(client: Client) -> None:
@@ -63,7 +63,7 @@ def test_a_finding_tells_since_when_it_is_believed(client: Client) -> None:
 
 def test_what_an_assessment_asks_and_has_found_is_told_in_words(client: Client) -> None:
     told = {one["name"]: (one["question"], one["found"]) for one in client.get("/m")["assessments"]}
-    assert told["worst"] == ("Which class is the least accurate?", "Least accurate: dog (over 99.9 %)")
+    assert told["worst"] == ("Which class is the least accurate?", "Least accurate: dog (over 99.9%)")
     assert told["compare"][0] == "Is class dog less or more accurate than cat, by more than 5 points?"
     assert told["compare"][1].startswith("dog is less accurate than cat")
 

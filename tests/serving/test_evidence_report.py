@@ -48,7 +48,7 @@ def test_a_group_tells_its_evidence() -> None:
     assert (told.lower, told.upper) == (EVIDENCE.known.lower[DOG], EVIDENCE.known.upper[DOG])
     assert told.labels == EVIDENCE.known.labels[DOG]
     assert told.sentences[0] == (
-        f"Evidence confirms that its accuracy is below 80 %: 10^{below.log10_e:.1f} to one."
+        f"Evidence confirms that its accuracy is below 80%: 10^{below.log10_e:.1f} to one."
     )
     assert "at most 5% is false on average" in told.sentences[-1]
 

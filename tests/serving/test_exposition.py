@@ -234,7 +234,7 @@ def test_a_time_that_never_comes_has_no_sample() -> None:
 
 @pytest.mark.parametrize("half_life_days", [None, 10.0])
 def test_the_time_to_a_verdict_is_that_of_labels_that_come_and_fade(half_life_days: float | None) -> None:
-    """Beside small steps of n' = r - d n; a thousand of them are 0.5 % off."""
+    """Beside small steps of n' = r - d n; a thousand of them are 0.5% off."""
     taken = snapshot(
         20,
         alerts={"min_accuracy": 0.8},

@@ -27,7 +27,7 @@ from service.serving.documents.performances import (
 from service.statistics.estimate import Band, Estimate
 
 LEARNED = performance()
-PRECISION = f"{100 * float(LEARNED.measures['precision'].mean):.1f} %"
+PRECISION = f"{100 * float(LEARNED.measures['precision'].mean):.1f}%"
 TAKEN = mail(LEARNED)
 
 
@@ -78,8 +78,8 @@ def test_the_sentence_tells_how_the_classifier_does_and_which_targets_it_misses(
     (summary,) = performance_summaries(TAKEN)
     assert summary.sentence.startswith(f"At its threshold of 0.5, precision on class spam is {PRECISION} [")
     missed, met = 100 * LEARNED.missed["recall"], 100 * (1 - LEARNED.missed["precision"])
-    assert f"recall of at least 90 % is missed with a probability of {missed:.1f} %" in summary.sentence
-    assert f"Precision of at least 80 % is met with a probability of {met:.1f} %" in summary.sentence
+    assert f"recall of at least 90% is missed with a probability of {missed:.1f}%" in summary.sentence
+    assert f"Precision of at least 80% is met with a probability of {met:.1f}%" in summary.sentence
 
 
 def test_without_targets_the_sentence_speaks_of_none() -> None:
@@ -261,7 +261,7 @@ def test_the_terminal_marks_a_target_that_is_known_to_be_missed() -> None:
     missed = dataclasses.replace(LEARNED, missed={"precision": 0.0, "recall": 0.9995})
     text = printed(mail(missed))
     assert "! curve: At its threshold" in text
-    assert "recall of at least 90 % is missed with a probability of over 99.9 %" in text
+    assert "recall of at least 90% is missed with a probability of over 99.9%" in text
 
 
 def test_the_terminal_says_so_before_anything_was_learned() -> None:

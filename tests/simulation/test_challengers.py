@@ -26,7 +26,7 @@ def test_aimed_labels_save_as_much_as_disagreements_are_rare(name: str) -> None:
 
 
 def test_evidence_seldom_names_the_wrong_one_where_the_posterior_often_does() -> None:
-    pair = KNOWN["2 points better, 20 % disagree"]
+    pair = KNOWN["2 points better, 20% disagree"]
     wrong = {rule: int((~needed(pair, by_evidence=rule, aimed=True).right).sum()) for rule in (False, True)}
     assert wrong[True] <= stats.binom.ppf(0.999, RUNS, 1 - CONFIDENCE)
     assert wrong[False] > wrong[True]

@@ -88,7 +88,7 @@ def test_scores_of_an_overconfident_classifier_promise_what_it_reached_before() 
 def test_aimed_labels_confirm_the_noise_sooner_than_labels_that_are_spread_evenly() -> None:
     seen = streams(LOGISTIC, "noise")
     evenly, aimed = (confirmed(noise(LOGISTIC), way, seen) for way in (EVENLY, EVENLY_AIMED))
-    # The aimed group gets 28 % of the labels in place of 10 %, which is worth far more than chance makes.
+    # The aimed group gets 28% of the labels in place of 10%, which is worth far more than chance makes.
     assert aimed.mean() < 0.8 * evenly.mean()
 
 

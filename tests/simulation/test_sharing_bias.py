@@ -80,7 +80,7 @@ def test_reshuffling_is_as_close_as_random_sampling_where_patterns_tell_nothing(
     items = overlapping(0.5)
     even = Items(items.votes, (np.arange(len(items.votes)) % 4 > 0).astype(float))
     squared = (errors(even, "reshuffle")[:, 1:] ** 2).mean()
-    # Three standard errors of an RMSE of so many runs, of children that vary together, are 5 %.
+    # Three standard errors of an RMSE of so many runs, of children that vary together, are 5%.
     assert (squared / even.random_sampling(WANTED)[1:].mean()) ** 0.5 == pytest.approx(1.0, abs=0.05)
 
 

@@ -25,7 +25,7 @@ SECRET = "a-secret-of-the-tests"
 LIFE_SECONDS = 40.0
 """Of tokens, and of sessions at most: a broker ends the connection of a client that does not log in again.
 
-A client does when 85 to 95 % of it is over, which leaves it two seconds or more on a busy machine.
+A client does when 85 to 95% of it is over, which leaves it two seconds or more on a busy machine.
 """
 
 SECURITY = {"protocol": "sasl_plaintext", "mechanism": "OAUTHBEARER"}

@@ -13,7 +13,7 @@ SHARE, POSITIVES, NEGATIVES = 0.2, stats.beta(8, 2), stats.beta(2, 7)
 
 
 def separated(count: int = 3_000, *, known: int = 0, seed: int = 0) -> ScoreBins:
-    """Scores of which 20 % are positive, and the labels of some."""
+    """Scores of which 20% are positive, and the labels of some."""
     rng = np.random.default_rng(seed)
     positive = rng.random(count) < SHARE
     scores = np.where(

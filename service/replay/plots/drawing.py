@@ -130,11 +130,11 @@ def scaled(factor: float, offset: float = 0.0) -> Callable[[float, object], str]
 
 def percent(probability: float) -> str:
     """A probability for reading, never rounded to a certainty that it is not."""
-    for certain, words in ((0.0, "< 0.1 %"), (1.0, "> 99.9 %")):
+    for certain, words in ((0.0, "< 0.1%"), (1.0, "> 99.9%")):
         if 0 < abs(probability - certain) < _HARDLY_UNCERTAIN:
             return words
     fine = 0 < min(probability, 1 - probability) < 10 * _HARDLY_UNCERTAIN
-    return f"{100 * probability:.{1 if fine else 0}f} %"
+    return f"{100 * probability:.{1 if fine else 0}f}%"
 
 
 def printable(text: str) -> str:

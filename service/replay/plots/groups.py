@@ -131,7 +131,7 @@ def reliability_diagram(
     upper.text(
         0.03 if below else 0.97,
         0.97 if below else 0.03,
-        f"Expected calibration error {100 * ece[1]:.1f} %\n95 %: {100 * ece[0]:.1f} to {100 * ece[2]:.1f} %",
+        f"Expected calibration error {100 * ece[1]:.1f}%\n95%: {100 * ece[0]:.1f} to {100 * ece[2]:.1f}%",
         transform=upper.transAxes,
         ha="left" if below else "right",
         va="top" if below else "bottom",

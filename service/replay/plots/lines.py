@@ -99,7 +99,7 @@ def precision_recall(
         axis.set_major_formatter(scaled(100))
     low, mean, high = precision
     axes.fill_between(
-        recalls, low, high, color=BLUE, alpha=0.2, linewidth=0, zorder=1, label=f"{100 * mass:g} % interval"
+        recalls, low, high, color=BLUE, alpha=0.2, linewidth=0, zorder=1, label=f"{100 * mass:g}% interval"
     )
     axes.plot(recalls, mean, color=BLUE, linewidth=1.4, zorder=2, label="estimated")
     axes.plot(recalls, truth, color=BLACK, linewidth=1.0, linestyle="--", zorder=3, label="true")

@@ -33,7 +33,7 @@ measure = Measures[GroupingEvidence]()
 _LN_10 = math.log(10)
 _MOST_CHANGES = 50
 _CLAIMS: dict[EvidenceKind, str] = {
-    "below_threshold": "its accuracy is below {threshold:g} %",
+    "below_threshold": "its accuracy is below {threshold:g}%",
     "declined": "it is less accurate than in its reference",
     "miscalibrated": "its scores are miscalibrated",
     "changed": "it has become less accurate",

@@ -128,7 +128,7 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
         since=begun.time,
         since_or_earlier=begun.or_earlier,
         confirmed=confirmed,
-        sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
+        sentence=f"{claim} {100 * threshold.limit:g}% with a probability of "
         f"{words.probability(probability)}: the estimate is {words.percent_interval(value)}."
         f"{confirmation if confirmed else ''}",
     )

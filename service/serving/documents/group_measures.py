@@ -126,7 +126,7 @@ class GroupState(Document):
         ),
         description="posterior probability that accuracy is below min_accuracy",
         column=Column(
-            "below {min_accuracy:g} %",
+            "below {min_accuracy:g}%",
             lambda group: cell_of_verdict(
                 group.accuracy_below, group.verdict, group.verdict_labels, group.verdict_seconds
             ),

@@ -40,15 +40,15 @@ _VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "
 
 def percent(ratio: float) -> str:
     """A ratio as people read it."""
-    return f"{100 * ratio:.1f} %"
+    return f"{100 * ratio:.1f}%"
 
 
 def probability(ratio: float) -> str:
-    """A probability as people read it: never 0 or 100 %, which no evidence gives."""
+    """A probability as people read it: never 0 or 100%, which no evidence gives."""
     if ratio > _NEARLY_CERTAIN:
-        return "over 99.9 %"
+        return "over 99.9%"
     if ratio < 1 - _NEARLY_CERTAIN:
-        return "under 0.1 %"
+        return "under 0.1%"
     return percent(ratio)
 
 
@@ -66,8 +66,8 @@ def cell_of_interval(interval: Interval, *, scale: float = 100, decimals: int = 
 
 
 def cell_of_probability(ratio: float) -> str:
-    """A probability in such a column: never 0 or 100 %, as in sentences, but shorter."""
-    return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
+    """A probability in such a column: never 0 or 100%, as in sentences, but shorter."""
+    return probability(ratio).replace("over ", ">").replace("under ", "<")
 
 
 def cell_of_verdict(below: float, verdict: Verdict, labels: float | None, seconds: float | None) -> str:
@@ -210,7 +210,7 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
 def _target(measure: str, wanted: float, missed: float) -> str:
     """Whether a target is met."""
     end = "most" if measure == "false_positive_rate" else "least"
-    target = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
+    target = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g}%"
     if missed >= _EVEN:
         return f"{target} is missed with a probability of {probability(missed)}"
     return f"{target} is met with a probability of {probability(1 - missed)}"

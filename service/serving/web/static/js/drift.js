@@ -2,7 +2,7 @@
 
 import { bottomAxis, figure, frame, percentAxis } from "./chart.js";
 import { h, s } from "./dom.js";
-import { count, percent, probability, prose, when } from "./format.js";
+import { count, percent, probability, when } from "./format.js";
 
 /** @param {any} drift @param {number} width */
 export function driftView(drift, width) {
@@ -43,7 +43,7 @@ function bars(bin, x, y, of) {
 /** @param {any} drift */
 function note(drift) {
   return [
-    h("strong", {}, prose(drift.sentence)),
+    h("strong", {}, drift.sentence),
     ` Grey: ${count(drift.reference_predictions)} predictions of the reference, which ended `,
     when(drift.reference_until),
     `; blue: ${count(drift.recent_predictions)} since `,

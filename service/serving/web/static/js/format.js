@@ -18,26 +18,23 @@ const UNITS = /** @type {const} */ ([
 /** @param {number} ratio */
 const hundredths = (ratio) => (100 * ratio).toFixed(1);
 
-/** A sentence of the API, whose numbers are not to be broken. @param {string} text */
-export const prose = (text) => text.replaceAll(" %", `${NBSP}%`);
-
-/** "71.2 %" @param {number} ratio */
-export const percent = (ratio) => `${hundredths(ratio)}${NBSP}%`;
+/** "71.2%" @param {number} ratio */
+export const percent = (ratio) => `${hundredths(ratio)}%`;
 
 /** A probability: never said to be certain. @param {number} ratio */
 export function probability(ratio) {
-  if (ratio > 0.999) return `over${NBSP}99.9${NBSP}%`;
-  if (ratio < 0.001) return `under${NBSP}0.1${NBSP}%`;
+  if (ratio > 0.999) return `over${NBSP}99.9%`;
+  if (ratio < 0.001) return `under${NBSP}0.1%`;
   return percent(ratio);
 }
 
-/** A threshold as it was configured: "80 %". @param {number} ratio */
-export const threshold = (ratio) => `${Number((100 * ratio).toFixed(2))}${NBSP}%`;
+/** A threshold as it was configured: "80%". @param {number} ratio */
+export const threshold = (ratio) => `${Number((100 * ratio).toFixed(2))}%`;
 
 /** "[63.0, 79.1]" @param {Interval} of */
 export const bounds = (of) => `[${hundredths(of.lower)},${NBSP}${hundredths(of.upper)}]`;
 
-/** "71.2 % [63.0, 79.1]" @param {Interval} of */
+/** "71.2% [63.0, 79.1]" @param {Interval} of */
 export const interval = (of) => `${percent(of.mean)} ${bounds(of)}`;
 
 /** "+12.3 pts": percentage points. @param {number} ratio */

@@ -4,7 +4,7 @@ import { accuracyTarget, columns, header, isConfigured } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
-import { count, counted, prose } from "./format.js";
+import { count, counted } from "./format.js";
 import { groupsHelp } from "./help.js";
 import { address, follow } from "./place.js";
 
@@ -28,7 +28,7 @@ export function groupsView(data, place, go, more) {
       configuredFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
     ),
     tools(data, shown, place, go),
-    state.drift && h("p", { class: "note" }, prose(state.drift.sentence)),
+    state.drift && h("p", { class: "note" }, state.drift.sentence),
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of groups" },

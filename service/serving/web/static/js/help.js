@@ -57,7 +57,7 @@ export function groupsHelp(state) {
 export const CONFUSION_HELP = /** @type {Array<[string, string]>} */ ([
   [
     "Row",
-    "The predicted class; the cells of a row are the probabilities of the true class, and add up to 100 % over all classes.",
+    "The predicted class; the cells of a row are the probabilities of the true class, and add up to 100% over all classes.",
   ],
   ["Cell", "The posterior mean in percent and, below it, the credible interval."],
 ]);

@@ -2,7 +2,7 @@
 
 import { modelPath } from "./api.js";
 import { h } from "./dom.js";
-import { count, counted, probability, prose, when } from "./format.js";
+import { count, counted, probability, when } from "./format.js";
 import { help, PERFORMANCE_HELP } from "./help.js";
 import { curveView } from "./precision_recall.js";
 import { pickedOf, pickerView } from "./threshold_picker.js";
@@ -57,7 +57,7 @@ function one(summary, data, redraw) {
       performance && when(performance.taken_at),
     ),
     h("h3", {}, `Finding ${summary.positive_class}`),
-    h("p", { class: "said" }, missed && mark(), prose(summary.sentence)),
+    h("p", { class: "said" }, missed && mark(), summary.sentence),
     performance && thresholdDetails(performance, data, redraw),
   );
 }
@@ -123,7 +123,7 @@ export function missedView(state) {
     { class: "calm missed" },
     h("h2", { class: "alarm" }, `${words} missed`),
     missed.map((/** @type {any} */ summary) =>
-      h("p", {}, `${prose(summary.sentence)} `, h("a", { href: "#performance" }, "See what other thresholds would do")),
+      h("p", {}, `${summary.sentence} `, h("a", { href: "#performance" }, "See what other thresholds would do")),
     ),
   );
 }
