@@ -12,7 +12,7 @@ from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
-from service.serving.documents.words import chooser, question
+from service.serving.documents.questions import chooser, question
 
 _COLUMNS: Final[dict[Columns, str]] = {
     "class_bins": "predicted class and score bin",

@@ -43,7 +43,7 @@ def row(page: Page, title: str) -> Locator:
 
 def percent(ratio: float) -> str:
     # As the page rounds, halves up.
-    return f"{math.floor(1_000 * ratio + 0.5) / 10:.1f}\N{NO-BREAK SPACE}%"
+    return f"{math.floor(1_000 * ratio + 0.5) / 10:.1f}%"
 
 
 def told(measure: str) -> str:

@@ -13,6 +13,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
+from service.serving.documents.questions import chooser, question
 
 _MOST_RANKED = 20
 _MOST_NEXT = 10
@@ -120,8 +121,8 @@ def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:
         name=name,
         task=settings.task,
         metric=settings.metric,
-        policy=words.chooser(settings),
-        question=words.question(settings),
+        policy=chooser(settings),
+        question=question(settings),
         found=words.found(snapshot, name),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at

@@ -1,19 +1,14 @@
-"""What assessments ask, and their results, in words for people who have never heard of the method."""
+"""Results of assessments, in words for people who have never heard of the method."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from service.config.assessments import (
-    QUALITIES,
-    AssessmentSettings,
-    ChallengeSettings,
     ComparisonSettings,
-    EnsembleSettings,
     EstimationSettings,
     IdentificationSettings,
     PerformanceSettings,
-    PolicySettings,
 )
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
@@ -22,6 +17,7 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
+from service.serving.documents.questions import chooser, quality
 
 NO_ESTIMATE = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
@@ -29,12 +25,6 @@ _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
 _HOUR = 3_600.0
 _DAY = 86_400.0
-_ESTIMATED = {
-    "accuracy": "How accurate is the model in every {grouping}?",
-    "overall_accuracy": "How accurate is the model over all traffic?",
-    "calibration": "How well calibrated is the model in every {grouping}?",
-    "confusion": "What is each predicted class really?",
-}
 _VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 
 
@@ -87,38 +77,6 @@ def _duration(seconds: float) -> str:
 def place(grouping: str, group: str) -> str:
     """A group as people name it; of grouping `all`, all traffic."""
     return "all traffic" if grouping == "all" else f"{grouping} {group}"
-
-
-def quality(settings: IdentificationSettings) -> str:
-    """What an identification looks for."""
-    return QUALITIES[settings.metric, settings.end]
-
-
-def question(settings: AssessmentSettings) -> str:
-    """What an assessment asks."""
-    match settings:
-        case IdentificationSettings():
-            groups = f"{settings.top_m} groups by {settings.grouping} are"
-            if settings.top_m == 1:
-                groups = f"{settings.grouping} is"
-            return f"Which {groups} the {quality(settings)}?"
-        case ComparisonSettings(between=[first, second]):
-            rivals = f"{settings.grouping} {first} less or more accurate than {second}"
-            return f"Is {rivals}, by more than {100 * settings.region:g} points?"
-        case PerformanceSettings():
-            return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
-        case EnsembleSettings():
-            return f"How precise are the ensemble and its members on class {settings.positive_class}?"
-        case ChallengeSettings():
-            by = f"{100 * settings.margin:g} percentage points"
-            return f"Is {settings.challenger} better than the model, by more than {by}?"
-        case _:
-            return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
-
-
-def chooser(settings: AssessmentSettings) -> str:
-    """Who chooses what is labelled next: a policy, or the plan of an ensemble or a challenge."""
-    return settings.policy if isinstance(settings, PolicySettings) else "planned"
 
 
 def found(snapshot: ModelSnapshot, name: str) -> str:
