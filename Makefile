@@ -70,7 +70,7 @@ docs: $(VENV)/dev.installed   ## write the generated pages again
 	$(BIN)/python -m helm
 	$(BIN)/python -m docs.house
 
-benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
+benchmarks: $(VENV)/dev.installed  ## measure replays, estimates, scrapes, curves, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
 	$(BIN)/python -m benchmarks.replay_speed
 	$(BIN)/python -m benchmarks.beliefs_speed
 	$(BIN)/python -m benchmarks.scrape

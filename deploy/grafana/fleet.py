@@ -31,7 +31,7 @@ def fleet() -> build.Dashboard:
         .with_row(build.Row("Now"))
         .with_panel(
             number(
-                Says("Models", "Models of which Credence has computed beliefs.", looks.COUNT, 0),
+                Says("Models", "Models of which Credence has computed estimates.", looks.COUNT, 0),
                 Query(f"count({shown('credence_snapshot_timestamp_seconds')}) or vector(0)"),
             )
         )
@@ -79,7 +79,7 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Oldest snapshot",
-                    "Age of the oldest beliefs among all models. It should stay near the time of one "
+                    "Age of the oldest estimates among all models. It should stay near the time of one "
                     "tick; if it grows, nothing on these dashboards is current.",
                     looks.SECONDS,
                     0,

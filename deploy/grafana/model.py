@@ -168,7 +168,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Predictions",
-                "How fast predictions come in. Beliefs are about this traffic; without it nothing can be "
+                "How fast predictions come in. Estimates are about this traffic; without it nothing can be "
                 "drawn.",
                 looks.PER_SECOND,
                 1,

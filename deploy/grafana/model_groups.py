@@ -36,7 +36,7 @@ def _evidence() -> table.Panel:
             "The likeliest to be below alerts.min_accuracy first. The credible interval is from lower to "
             "upper; the calibration gap is positive where the model is overconfident. `Labels to a "
             "verdict` are those that the group still needs until it is known on which side of the target "
-            "it lies. `From own labels` is the share of the belief that the group's own labels tell; the "
+            "it lies. `From own labels` is the share of the estimate that the group's own labels tell; the "
             "rest comes from scores and other groups. A group's name draws it below.",
             looks.PLAIN,
             nothing="no traffic in this grouping",

@@ -107,7 +107,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Oldest snapshot",
-                "Age of the oldest beliefs among all models; it should stay near the time of one tick.",
+                "Age of the oldest estimates among all models; it should stay near the time of one tick.",
                 looks.SECONDS,
                 0,
                 nothing="no snapshot yet",

@@ -94,13 +94,13 @@ def requests(board: build.Dashboard) -> build.Dashboard:
 
 
 def rounds(board: build.Dashboard) -> build.Dashboard:
-    """How long beliefs take, what they are made from, and how near the bounds are."""
+    """How long estimates take, what they are made from, and how near the bounds are."""
     return (
         board.with_panel(
             quantile_lines(
                 Says(
-                    "Time to compute beliefs",
-                    "How long it takes to read the facts and compute the beliefs of all models. It must "
+                    "Time to compute estimates",
+                    "How long it takes to read the facts and compute the estimates of all models. It must "
                     "stay below schedule.tick_seconds.",
                     looks.SECONDS,
                     nothing="no snapshot yet",
@@ -113,7 +113,7 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Age of snapshots",
-                    "How old the beliefs of each model are, as each process shows them. A process that "
+                    "How old the estimates of each model are, as each process shows them. A process that "
                     "stays behind the others is stuck.",
                     looks.SECONDS,
                     1,

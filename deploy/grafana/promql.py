@@ -1,6 +1,6 @@
 """PromQL from the catalogue: a query of a metric or a label that does not exist cannot be built.
 
-Beliefs and what is kept in Redis are shown by every replica alike: they are taken with `max`, as a sum
+Estimates and what is kept in Redis are shown by every replica alike: they are taken with `max`, as a sum
 would count them once per replica, and a mean of ratios means nothing. What a process counts itself is summed.
 """
 

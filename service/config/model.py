@@ -58,7 +58,7 @@ class GroupingSettings(Frozen):
 
 
 class AlertSettings(Frozen):
-    """Thresholds that alerts compare beliefs with."""
+    """Thresholds that alerts compare estimates with."""
 
     min_accuracy: Probability | None = None
     """of every group but score bins, whose scores may be low"""
@@ -164,7 +164,7 @@ class ModelSettings(Frozen):
     costs: CostSettings | None = None
     """of mistakes, for a model with a grouping by predicted class"""
     prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = "learned"
-    """belief about a group before its labels"""
+    """estimate of a group before its labels: the prior"""
     interval: float = Field(default=0.95, gt=0, lt=1)
     """probability inside credible intervals"""
     interval_kind: Literal["equal_tailed", "highest_density"] = "equal_tailed"

@@ -21,7 +21,7 @@ ASSESSMENTS = (
     "{regions: {task: estimation, grouping: region, policy: random, budget: {labels: 100000}, "
     "max_in_flight: 60}}"
 )
-# What is old is forgotten within seconds, so beliefs soon follow a labeller who changes their mind.
+# What is old is forgotten within seconds, so estimates soon follow a labeller who changes their mind.
 HALF_LIFE_DAYS = 8 / 86_400
 MODEL = (
     f"label_half_life_days: {HALF_LIFE_DAYS}\ntraffic_half_life_days: {HALF_LIFE_DAYS}\n"
