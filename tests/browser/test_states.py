@@ -18,7 +18,7 @@ MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
 LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
-LATER |= {"evidence", "changes", "confirmed", "missed_traffic", "attributes"}
+LATER |= {"evidence", "changes", "confirmed", "missed_traffic", "attributes", "has_threshold"}
 """What the API did not tell from its beginning."""
 
 
@@ -27,7 +27,8 @@ def before_the_upgrade(route: Route) -> None:
     if "/performance/" in route.request.url:
         route.fulfill(status=HTTPStatus.NOT_FOUND, json={"detail": "Not Found"})
         return
-    reply = route.fetch()
+    headers = {name: text for name, text in route.request.headers.items() if name != "if-none-match"}
+    reply = route.fetch(headers=headers)
     route.fulfill(response=reply, json=without(reply.json(), LATER))
 
 
@@ -215,3 +216,14 @@ def test_what_a_replica_does_not_tell_before_its_upgrade_is_left_out(shown: Show
     expect(page.locator("#assessments article")).to_have_count(1)
     expect(page.locator("#models .badge")).to_have_text("✓")
     expect(page.locator("#performance")).to_be_hidden()
+
+
+def test_a_replica_before_its_upgrade_has_a_threshold_for_the_same_groupings(shown: Shown) -> None:
+    page = shown(snapshot(8, alerts={"min_accuracy": 0.5}))
+    page.route("**/api/v1/**", before_the_upgrade)
+    page.reload()
+    expect(page.locator(".calm")).to_contain_text("Undecided, more labels needed: 3 of 3 by class")
+    expect(page.locator("table.groups th", has_text="Verdict")).to_be_visible()
+    page.get_by_role("link", name="score bin").click()
+    expect(page.get_by_role("link", name="score bin")).to_have_attribute("aria-current", "true")
+    expect(page.locator("table.groups")).not_to_contain_text("Verdict")

@@ -5,6 +5,9 @@ import { isConfigured } from "./columns.js";
 
 export const PAGE = 100;
 
+/** Kinds of grouping without a threshold, for replicas that do not say so. */
+const WITHOUT_THRESHOLD = ["score_bin", "positive_score", "votes", "challenge"];
+
 /** @typedef {import("./place.js").Place} Place */
 
 /** @param {Place} place @param {number} pages how many pages of groups are shown */
@@ -42,6 +45,10 @@ const stateOf = (state) => ({
   performances: [],
   ...state,
   assessments: state.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
+  groupings: state.groupings.map((/** @type {any} */ grouping) => ({
+    has_threshold: !WITHOUT_THRESHOLD.includes(grouping.by),
+    ...grouping,
+  })),
 });
 
 /** The grouping that is asked for, else one with a finding. @param {any} state @param {string | null} wanted */
