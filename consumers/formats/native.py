@@ -7,6 +7,7 @@ suite covers both.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -78,6 +79,7 @@ _ARRAY_START = re.compile(rb"\s*\[")
 _QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 
 _SHORTEST_PREDICTION_BYTES = 45
+_PIECE_BYTES = 262_144
 _FEW_ELEMENTS = 1_000
 """Elements that an array may have, however short they are."""
 
@@ -128,11 +130,23 @@ def decode_array(value: bytes) -> list[WirePrediction] | None:
         return None
     try:
         if not value.isascii():
-            str(value, "utf-8")
+            _check_utf_8(value)
         predictions: list[WirePrediction] = _decode_predictions(value)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
     return predictions
+
+
+def _check_utf_8(value: bytes) -> None:
+    """Raise `UnicodeDecodeError` if a text is not UTF-8.
+
+    It is decoded in pieces: a text with a single emoji takes four times its length when it is decoded, and
+    what a format writes may be long.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    for begin in range(0, len(value), _PIECE_BYTES):
+        end = begin + _PIECE_BYTES
+        decode(value[begin:end], end >= len(value))
 
 
 def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:

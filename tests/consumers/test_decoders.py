@@ -15,6 +15,7 @@ from consumers.formats.native import (
     WireLabel,
     WirePrediction,
     check_event,
+    decode_array,
     decode_attributes,
     decode_label,
     decode_predictions,
@@ -419,6 +420,17 @@ def test_contract_and_decoders_agree_on_any_damaged_text(
         here = at % len(text)
         text = text[:here] + (b"" if how == "d" else byte) + text[here + (how != "i") :]
     agree(model, text)
+
+
+@pytest.mark.parametrize("shift", range(4))
+@pytest.mark.parametrize("end", [b"", b"\xf0\x9f", b"\xff"], ids=["whole", "cut off", "no utf-8"])
+def test_a_long_array_is_decoded_at_once_only_if_all_of_it_is_utf_8(shift: int, end: bytes) -> None:
+    padding = b"x" * shift + "\N{GRINNING FACE}".encode() * 200_000 + end
+    text = b"[" + text_of(PREDICTION)[:-1] + b', "unknown": "' + padding + b'"}]'
+    assert (decode_array(text) is not None) == (not end)
+    ((index, decoded),) = decode_predictions(text)
+    assert index == 0
+    assert isinstance(decoded, BadMessage) == bool(end)
 
 
 def test_an_array_is_decoded_element_by_element() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -530,6 +531,20 @@ def test_a_row_is_taken_as_the_native_message_that_says_the_same(data: st.DataOb
     assert together == {row: content(one) for row, one in enumerate(one_by_one)}
 
     assert json.loads(native_text(Record(value), [DECODER])) == rows
+
+
+def test_rows_that_share_an_emoji_take_little_more_memory_than_they_are_long() -> None:
+    count = 5_000
+    classes, scores = tensor("predicted_class", ["7"] * count), tensor("score", [0.5] * count, "FP32")
+    value = response(classes, scores, parameters={"attributes.a": "x" * 450 + "\N{GRINNING FACE}"})
+    written = len(native_text(Record(value), [DECODER]))
+    assert written > 30 * len(value)
+    tracemalloc.start()
+    assert len(taken(value)) == count
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Twice while it is written; decoded as a whole, an emoji would make every character take four bytes.
+    assert most < 3.5 * written
 
 
 @settings(max_examples=200)
