@@ -120,8 +120,7 @@ def collected_evidence(
     after it. Without one it is the first labels of every group, which count for what is asked of the group
     itself as well.
 
-    Labels are tallied by group [G]. Groups of which nothing has changed since
-    `before` are not looked at.
+    Labels are tallied by group [G]. Groups of which nothing has changed since `before` are not looked at.
     """
     alpha, count, base = settings.evidence.alpha, len(watched.names), watched.base
     continues = same = np.zeros(count, np.bool_)

@@ -58,7 +58,7 @@ class PerformanceSnapshot:
     taken_at: float  # when the facts were read, seconds since the epoch
     positive_class: str
     threshold: float  # from which on the model calls positive
-    labels: int  # of all scores
+    labels: int  # that are known
     effective_labels: float  # as how many they count after weighting and forgetting
     scores: int  # of unlabelled items
     # precision, recall, f1 and false positive rate at the model's threshold, and the prevalence of the

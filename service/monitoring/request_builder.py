@@ -7,12 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from service.config.model import ModelSettings
-from service.domain.cells import CellSpace
+from service.domain.cells import CellSpace, definitions
 from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json, encode_packed
 from service.store.request_registry import request_id_of
@@ -121,6 +122,11 @@ class RequestBuilder:
     space: CellSpace
     assignment: VendorAssignment
 
+    @cached_property
+    def _definitions(self) -> dict[str, bytes]:
+        """Hashed once, as a model may have thousands of classes."""
+        return definitions(self.space)
+
     def request(self, item: Pooled, assessment: str, group: str, *, now: float) -> Draw:
         """A pooled item turned into a request; it does not reveal the prediction, unless configured.
 
@@ -167,7 +173,7 @@ class RequestBuilder:
                     requested_at=now,
                     votes=record.votes,
                     voters=self.space.voters_of(grouping),
-                    definition=self.space.groupings[grouping].definition(self.space.score_edges),
+                    definition=self._definitions[grouping],
                 )
             ),
             message=encode_json(message),

@@ -19,7 +19,7 @@ from service.statistics.mixture import BetaMixture
 
 NEGLIGIBLE = 1e-3  # grid points with less than this fraction of the best weight are dropped
 _ROUGHLY_NEGLIGIBLE = 1e-5  # the same after the rough fit, whose weights are approximate
-_ROUGH_STEPS = 4  # Newton steps of the rough fit
+_ROUGH_STEPS = 8  # Newton steps of the rough fit, at most; half as many end far from the mode of bad scores
 
 
 def plausible_fit(prior: LearnedCurve, cells: Cells, labels: Floats, correct: Floats) -> CurveFit:

@@ -313,6 +313,21 @@ def test_what_is_dropped_of_the_grid_is_not_missed(groups: int, per_cell: float)
             np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
+def test_nothing_is_missed_either_where_most_scores_are_near_1_and_many_are_wrong() -> None:
+    # The search begins at the scores, six logits away.
+    rng = np.random.default_rng(3)
+    scores = special.expit(special.logit(0.9995) + rng.normal(size=(400, BINS)))
+    cells = Cells(np.full(scores.shape, 1 / BINS), scores, np.full(400, 1 / 400))
+    labels = rng.poisson(6, scores.shape).astype(float)
+    accuracy = special.expit(special.logit(scores) - 6 + 0.5 * rng.standard_t(4, (400, 1)))
+    right = rng.binomial(labels.astype(int), accuracy).astype(float)
+    whole = single(LearnedCurve().fit(cells, labels[None], right[None]).groups())
+    part = single(plausible_fit(LearnedCurve(), cells, labels, right).groups())
+    deviations = np.sqrt(whole.variance())
+    assert (np.abs(part.mean() - whole.mean()) < 0.05 * deviations).all()
+    np.testing.assert_allclose(np.sqrt(part.variance()), deviations, rtol=0.05)
+
+
 @pytest.mark.parametrize(
     ("per_cell", "mean", "end"), [(0.0, 0.015, 0.05), (2.0, 0.004, 0.05), (10.0, 0.002, 0.015)]
 )

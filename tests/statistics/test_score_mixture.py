@@ -28,6 +28,11 @@ def fitted(bins: ScoreBins, *, unit: bool = True) -> MixtureFit:
     return fit_mixture(bins, fit_unlabelled(bins, rng, draws=600, unit=unit), rng, draws=600)
 
 
+def counted(bins: ScoreBins) -> float:
+    """As how many scores all of them count, in the tempered likelihood."""
+    return fit_unlabelled(bins, np.random.default_rng(1), draws=100, unit=True).share * bins.total
+
+
 @pytest.fixture(scope="module")
 def fit() -> MixtureFit:
     return fitted(separated())
@@ -55,13 +60,15 @@ def test_without_a_label_the_share_is_within_its_interval(fit: MixtureFit) -> No
 def test_scores_that_are_such_a_mixture_are_no_misfit(fit: MixtureFit) -> None:
     assert fit.distance < 0.02
     assert fit.misfit_p_value > 0.05
+    assert counted(separated()) > 2_000
 
 
-def test_scores_that_are_none_are_a_misfit() -> None:
+def test_scores_that_are_none_are_a_misfit_and_count_for_less() -> None:
     rng = np.random.default_rng(0)
     lumps = np.concatenate([rng.normal(at, 0.01, 4_000) for at in (0.1, 0.3, 0.5, 0.7, 0.9)])
-    fit = fitted(bin_scores(np.clip(lumps, 0, 1)))
-    assert fit.misfit_p_value < 0.01
+    bins = bin_scores(np.clip(lumps, 0, 1))
+    assert fitted(bins).misfit_p_value < 0.01
+    assert counted(bins) < 5_000
 
 
 def test_classes_that_overlap_are_not_separated() -> None:
