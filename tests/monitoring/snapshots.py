@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -195,6 +196,7 @@ def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
     return snapshot(marks=marks, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model)
 
 
+@cache
 def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
     """What is believed of a small classifier of mail, half of whose scores are labelled."""
     settings = PerformanceSettings.model_validate({**PERFORMANCE, **fields})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,36 +22,39 @@ from service.serving.prometheus import CATALOGUE, SPECS, SnapshotCollector
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 RENEWING = {"labels": 100, "per_days": 1}
-LEARNED = performance()
 POOLED = ensemble()
 CHALLENGED = challenge()
-TAKEN = replace(
-    drifting(
-        changed="cat",
-        alerts={"min_accuracy": 0.8, "max_ece": 0.1},
-        reference={"labels": 20},
-        evidence={"alpha": 0.5},
-        assessments={
-            "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
-            "compare": {
-                "task": "comparison",
-                "grouping": "class",
-                "between": ["dog", "cat"],
-                "budget": RENEWING,
+
+
+@cache
+def the_snapshot() -> ModelSnapshot:
+    taken = replace(
+        drifting(
+            changed="cat",
+            alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+            reference={"labels": 20},
+            evidence={"alpha": 0.5},
+            assessments={
+                "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
+                "compare": {
+                    "task": "comparison",
+                    "grouping": "class",
+                    "between": ["dog", "cat"],
+                    "budget": RENEWING,
+                },
+                "whole": {"metric": "overall_accuracy", "budget": RENEWING},
             },
-            "whole": {"metric": "overall_accuracy", "budget": RENEWING},
-        },
-    ),
-    performances={"curve": LEARNED},
-    ensembles={"votes": POOLED},
-    challenges={"next": CHALLENGED},
-    attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
-)
-TAKEN = replace(
-    TAKEN,
-    groupings=TAKEN.groupings
-    | {"class": replace(TAKEN.groupings["class"], missed=np.array([0.0, 0.25, 0.0]))},
-)
+        ),
+        performances={"curve": performance()},
+        ensembles={"votes": POOLED},
+        challenges={"next": CHALLENGED},
+        attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
+    )
+    return replace(
+        taken,
+        groupings=taken.groupings
+        | {"class": replace(taken.groupings["class"], missed=np.array([0.0, 0.25, 0.0]))},
+    )
 
 
 def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorRegistry:
@@ -101,33 +105,35 @@ def values(families: Iterable[Metric]) -> dict[Any, float]:
 
 
 def test_every_metric_of_the_catalogue_is_shown_and_no_other() -> None:
-    assert set(series(registry_of(TAKEN))) == set(SPECS)
+    assert set(series(registry_of(the_snapshot()))) == set(SPECS)
 
 
 def test_every_metric_has_the_labels_of_the_catalogue() -> None:
-    for name, labels in series(registry_of(TAKEN)).items():
+    for name, labels in series(registry_of(the_snapshot())).items():
         assert labels == {frozenset(SPECS[name].labels)}, name
 
 
 def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
-    told = values(registry_of(TAKEN).collect())
+    told = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
         at = {"model": "m", "assessment": "curve", **labels}
         return told[f"credence_performance_{name}", frozenset(at.items())]
 
-    for measure, estimate in LEARNED.measures.items():
+    for measure, estimate in performance().measures.items():
         assert sample("lower_ratio", measure=measure) == pytest.approx(float(estimate.lower))
         assert sample("upper_ratio", measure=measure) == pytest.approx(float(estimate.upper))
     assert sample("target_ratio", measure="recall") == 0.9
     missed = sample("target_missed_probability", measure="recall")
-    assert missed == pytest.approx(LEARNED.missed["recall"])
-    assert sample("best_threshold_ratio") == LEARNED.thresholds.thresholds[LEARNED.thresholds.best]
+    assert missed == pytest.approx(performance().missed["recall"])
+    assert (
+        sample("best_threshold_ratio") == performance().thresholds.thresholds[performance().thresholds.best]
+    )
     assert sample("labels") == 100
 
 
 def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() -> None:
-    told = values(registry_of(TAKEN).collect())
+    told = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
         at = {"model": "m", "assessment": "votes", **labels}
@@ -143,7 +149,7 @@ def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() 
 
 
 def test_a_challenger_is_told_over_all_traffic_and_in_every_group() -> None:
-    told = values(registry_of(TAKEN).collect())
+    told = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
         at = {"model": "m", "assessment": "next", **labels}
@@ -163,7 +169,7 @@ def test_a_challenger_is_told_over_all_traffic_and_in_every_group() -> None:
 
 
 def test_attributes_tell_how_many_values_have_groups_and_how_much_traffic_has_none() -> None:
-    told = values(registry_of(TAKEN).collect())
+    told = values(registry_of(the_snapshot()).collect())
     at = frozenset({"model": "m", "attribute": "region"}.items())
     assert told["credence_attribute_values", at] == 1_000
     assert told["credence_attribute_other_ratio", at] == 0.12
@@ -171,7 +177,7 @@ def test_attributes_tell_how_many_values_have_groups_and_how_much_traffic_has_no
 
 
 def test_only_groups_that_may_miss_traffic_say_how_much() -> None:
-    told = values(registry_of(TAKEN).collect())
+    told = values(registry_of(the_snapshot()).collect())
     missed = {dict(at)["group"]: v for (name, at), v in told.items() if name.endswith("missed_traffic_ratio")}
     assert missed == {"dog": 0.25}
 
@@ -179,7 +185,7 @@ def test_only_groups_that_may_miss_traffic_say_how_much() -> None:
 def test_every_metric_has_the_type_of_the_catalogue() -> None:
     kinds = {
         family.name + ("_total" if family.type == "counter" else ""): family.type
-        for family in registry_of(TAKEN).collect()
+        for family in registry_of(the_snapshot()).collect()
     }
     assert kinds == {spec.name: spec.kind for spec in CATALOGUE}
 
@@ -194,7 +200,7 @@ def test_names_follow_the_conventions(spec: Any) -> None:
 
 
 def test_both_text_formats_tell_the_same() -> None:
-    registry = registry_of(TAKEN)
+    registry = registry_of(the_snapshot())
     classic = parse_classic(generate_latest(registry).decode())
     modern = parse_openmetrics(openmetrics.generate_latest(registry).decode())
     assert values(modern) == values(classic)
@@ -209,14 +215,14 @@ class Untouchable:
 
 def test_a_scrape_computes_no_posterior() -> None:
     groupings = {}
-    for name, grouping in TAKEN.groupings.items():
+    for name, grouping in the_snapshot().groupings.items():
         beliefs = replace(
             grouping.beliefs,
             **dict.fromkeys(("accuracy", "overall", "bins", "ece", "fit", "cells"), Untouchable()),
         )
         groupings[name] = replace(grouping, beliefs=beliefs)
-    registry = registry_of(replace(TAKEN, groupings=groupings))
-    assert values(registry.collect()) == values(registry_of(TAKEN).collect())
+    registry = registry_of(replace(the_snapshot(), groupings=groupings))
+    assert values(registry.collect()) == values(registry_of(the_snapshot()).collect())
 
 
 def test_a_time_that_never_comes_has_no_sample() -> None:
@@ -274,18 +280,18 @@ def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
 def test_score_bins_are_not_measured_by_the_accuracy_that_groups_must_have() -> None:
     name = "credence_group_accuracy_below_threshold_probability"
     labels = {"model": "m", "grouping": "score_bin", "group": "[0,0.5)"}
-    assert registry_of(TAKEN).get_sample_value(name, labels) is None
+    assert registry_of(the_snapshot()).get_sample_value(name, labels) is None
 
 
 def test_labels_are_told_by_outcome() -> None:
     by_outcome = {
-        outcome: registry_of(TAKEN).get_sample_value(
+        outcome: registry_of(the_snapshot()).get_sample_value(
             "credence_group_labels",
             {"model": "m", "grouping": "class", "group": "dog", "outcome": outcome},
         )
         for outcome in ("correct", "incorrect")
     }
-    correct = TAKEN.groupings["class"].beliefs.labels_correct[1]
+    correct = the_snapshot().groupings["class"].beliefs.labels_correct[1]
     assert by_outcome == {"correct": correct, "incorrect": 100 - correct}
 
 
@@ -345,7 +351,7 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
 
 
 def test_a_group_that_changed_tells_since_when_it_is_learned_anew() -> None:
-    registry = registry_of(TAKEN)
+    registry = registry_of(the_snapshot())
     group = {"model": "m", "grouping": "class", "group": "cat"}
     assert registry.get_sample_value("credence_group_change_point_timestamp_seconds", group) == pytest.approx(
         NOW - 9

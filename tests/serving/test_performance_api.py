@@ -10,13 +10,12 @@ import pytest
 from api_client import Client, served
 from snapshots import NOW, mail, performance, snapshot
 
-LEARNED = performance()
 MODELS = "/api/v1/models"
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with served({"mail": mail(LEARNED), "young": mail(None), "m": snapshot()}) as client:
+    with served({"mail": mail(performance()), "young": mail(None), "m": snapshot()}) as client:
         yield client
 
 
@@ -34,7 +33,7 @@ def test_the_performance_is_told_with_curves_and_thresholds(client: Client) -> N
 def test_the_model_itself_tells_it_in_short(client: Client) -> None:
     (told,) = client.ask(f"{MODELS}/mail")[1]["performances"]
     assert told["measures"][1]["target"] == 0.9
-    assert told["measures"][1]["missed"] == LEARNED.missed["recall"]
+    assert told["measures"][1]["missed"] == performance().missed["recall"]
 
 
 @pytest.mark.parametrize("form", ["platt", "beta", "isotonic"])
@@ -71,7 +70,7 @@ def test_a_round_in_which_nothing_was_learned_sends_nothing_again(client: Client
     tag, before = client.ask(asked)[2]["ETag"], client.board["mail"]
     client.board["mail"] = dataclasses.replace(before, taken_at=NOW + 5)
     assert client.ask(asked, **{"If-None-Match": tag})[:2] == (304, None)
-    anew = dataclasses.replace(LEARNED, taken_at=NOW + 5)
+    anew = dataclasses.replace(performance(), taken_at=NOW + 5)
     client.board["mail"] = dataclasses.replace(before, performances={"curve": anew})
     assert client.ask(asked, **{"If-None-Match": tag})[0] == 200
     client.board["mail"] = before

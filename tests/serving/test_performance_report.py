@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,9 +27,15 @@ from service.serving.documents.performances import (
 )
 from service.statistics.estimate import Band, Estimate
 
-LEARNED = performance()
-PRECISION = f"{100 * float(LEARNED.measures['precision'].mean):.1f}%"
-TAKEN = mail(LEARNED)
+
+@cache
+def precision() -> str:
+    return f"{100 * float(performance().measures['precision'].mean):.1f}%"
+
+
+@cache
+def the_snapshot() -> ModelSnapshot:
+    return mail(performance())
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +56,7 @@ def printed(taken: ModelSnapshot, width: int = 400) -> str:
 
 
 def test_a_model_tells_its_performance_in_short() -> None:
-    (summary,) = model_state(TAKEN).performances
+    (summary,) = model_state(the_snapshot()).performances
     assert (summary.name, summary.positive_class, summary.threshold) == ("curve", "spam", 0.5)
     assert (summary.taken_at, summary.labels) == (NOW, 100)
     assert [one.measure for one in summary.measures] == [
@@ -69,21 +76,23 @@ def test_before_anything_was_learned_the_assessment_is_told_without_measures() -
 
 def test_a_model_without_such_an_assessment_tells_of_none() -> None:
     plain = dataclasses.replace(
-        TAKEN, settings=TAKEN.settings.model_copy(update={"assessments": {}}), assessments={}
+        the_snapshot(),
+        settings=the_snapshot().settings.model_copy(update={"assessments": {}}),
+        assessments={},
     )
     assert model_state(plain).performances == []
 
 
 def test_the_sentence_tells_how_the_classifier_does_and_which_targets_it_misses() -> None:
-    (summary,) = performance_summaries(TAKEN)
-    assert summary.sentence.startswith(f"At its threshold of 0.5, precision on class spam is {PRECISION} [")
-    missed, met = 100 * LEARNED.missed["recall"], 100 * (1 - LEARNED.missed["precision"])
+    (summary,) = performance_summaries(the_snapshot())
+    assert summary.sentence.startswith(f"At its threshold of 0.5, precision on class spam is {precision()} [")
+    missed, met = 100 * performance().missed["recall"], 100 * (1 - performance().missed["precision"])
     assert f"recall of at least 90% is missed with a probability of {missed:.1f}%" in summary.sentence
     assert f"Precision of at least 80% is met with a probability of {met:.1f}%" in summary.sentence
 
 
 def test_without_targets_the_sentence_speaks_of_none() -> None:
-    bare = dataclasses.replace(LEARNED, targets={}, missed={})
+    bare = dataclasses.replace(performance(), targets={}, missed={})
     (summary,) = performance_summaries(mail(bare, targets={}))
     assert "missed" not in summary.sentence
     assert "met" not in summary.sentence
@@ -98,26 +107,26 @@ def test_without_labels_the_sentence_says_what_it_rests_on(unlabelled: Performan
 
 @pytest.mark.parametrize(("missed", "verdict"), [(0.99, "fails"), (0.5, "open"), (0.01, "meets")])
 def test_a_target_is_known_to_be_missed_or_met_with_confidence_alone(missed: float, verdict: str) -> None:
-    taken = mail(dataclasses.replace(LEARNED, missed={"precision": missed, "recall": 0.5}))
+    taken = mail(dataclasses.replace(performance(), missed={"precision": missed, "recall": 0.5}))
     assert measure(taken, "precision").verdict == verdict
     assert measure(taken, "f1").verdict == "none"
 
 
 def test_targets_that_are_known_to_be_missed_are_counted_beside_the_model() -> None:
-    missed = mail(dataclasses.replace(LEARNED, missed={"precision": 0.99, "recall": 0.5}))
+    missed = mail(dataclasses.replace(performance(), missed={"precision": 0.99, "recall": 0.5}))
     told = overview(["m", "new"], [missed], tick_seconds=5.0, now=NOW).models
     assert [one.missed_targets for one in told] == [1, 0]
 
 
 def test_with_few_labels_no_target_is_known_to_be_missed() -> None:
-    sure = dataclasses.replace(LEARNED, missed={"precision": 1.0, "recall": 0.0})
+    sure = dataclasses.replace(performance(), missed={"precision": 1.0, "recall": 0.0})
     taken = mail(sure, alerts={"min_labels": 101})
     assert [measure(taken, name).verdict for name in ("precision", "recall")] == ["open", "open"]
 
 
 def test_a_measure_that_cannot_exist_is_null() -> None:
     nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
-    taken = mail(dataclasses.replace(LEARNED, measures={**LEARNED.measures, "recall": nothing}))
+    taken = mail(dataclasses.replace(performance(), measures={**performance().measures, "recall": nothing}))
     assert measure(taken, "recall").value is None
     assert "recall is unknown" in performance_summaries(taken)[0].sentence
     assert json.loads(model_state(taken).model_dump_json())["performances"][0]["measures"][1]["value"] is None
@@ -125,31 +134,33 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
 
 def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> None:
     nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
-    told = dataclasses.replace(LEARNED, measures={**LEARNED.measures, "precision": nothing}, missed={})
+    told = dataclasses.replace(
+        performance(), measures={**performance().measures, "precision": nothing}, missed={}
+    )
     taken = mail(told)
     assert measure(taken, "precision").verdict == "none"
     assert "Nothing is called positive there." in performance_summaries(taken)[0].sentence
 
 
 def test_the_assessment_asks_and_has_found_something_in_words() -> None:
-    (told,) = model_state(TAKEN).assessments
+    (told,) = model_state(the_snapshot()).assessments
     assert told.question == "What are precision and recall on class spam, at every threshold?"
-    assert told.found.startswith(f"Precision {PRECISION} [")
+    assert told.found.startswith(f"Precision {precision()} [")
     assert told.next[0].why.startswith("precision and recall depend on how many of these are spam")
 
 
 def test_of_very_many_thresholds_those_that_differ_are_told() -> None:
-    told = performance_state(TAKEN, "curve").thresholds
-    assert len(LEARNED.thresholds.thresholds) > MOST_THRESHOLDS >= len(told)
+    told = performance_state(the_snapshot(), "curve").thresholds
+    assert len(performance().thresholds.thresholds) > MOST_THRESHOLDS >= len(told)
     for name in ("precision", "recall", "f1", "false_positive_rate"):
         means = np.array([getattr(one, name).mean for one in told])
-        everywhere = LEARNED.at_thresholds[name].mean
+        everywhere = performance().at_thresholds[name].mean
         own = np.abs(np.diff(everywhere)).max()
         assert np.abs(np.diff(means)).max() < own + 0.08, name
 
 
 def test_few_thresholds_are_all_told() -> None:
-    choice, few = LEARNED.thresholds, np.arange(150, 201)
+    choice, few = performance().thresholds, np.arange(150, 201)
     part = dataclasses.replace(
         choice,
         thresholds=choice.thresholds[few],
@@ -157,23 +168,25 @@ def test_few_thresholds_are_all_told() -> None:
         cost=choice.cost.part(few),
         best=20,
     )
-    at = {name: told.part(few) for name, told in LEARNED.at_thresholds.items()}
-    told = performance_state(mail(dataclasses.replace(LEARNED, thresholds=part, at_thresholds=at)), "curve")
+    at = {name: told.part(few) for name, told in performance().at_thresholds.items()}
+    told = performance_state(
+        mail(dataclasses.replace(performance(), thresholds=part, at_thresholds=at)), "curve"
+    )
     assert len(told.thresholds) == 51
     assert told.best == 20
 
 
 def test_the_operating_and_the_best_threshold_are_among_those_told() -> None:
-    told, choice = performance_state(TAKEN, "curve"), LEARNED.thresholds
+    told, choice = performance_state(the_snapshot(), "curve"), performance().thresholds
     best, operating = told.thresholds[told.best], told.thresholds[told.operating]
     assert best.threshold == choice.thresholds[choice.best]
     assert best.met == choice.probability[choice.best]
     assert operating.recall is not None
-    assert operating.recall.mean == LEARNED.measures["recall"].mean
+    assert operating.recall.mean == performance().measures["recall"].mean
 
 
 def test_thresholds_ascend_to_the_one_that_calls_nothing_positive() -> None:
-    told = performance_state(TAKEN, "curve").thresholds
+    told = performance_state(the_snapshot(), "curve").thresholds
     *lower, last = [one.threshold for one in told]
     assert lower == sorted(lower)  # type: ignore[type-var]
     assert last is None
@@ -182,48 +195,48 @@ def test_thresholds_ascend_to_the_one_that_calls_nothing_positive() -> None:
 
 
 def test_without_targets_no_threshold_meets_them() -> None:
-    bare = dataclasses.replace(LEARNED, targets={}, missed={})
+    bare = dataclasses.replace(performance(), targets={}, missed={})
     told = performance_state(mail(bare, targets={}), "curve")
     assert {one.met for one in told.thresholds} == {None}
 
 
 def test_costs_are_those_of_the_configuration() -> None:
-    assert performance_state(TAKEN, "curve").error_costs.model_dump() == {
+    assert performance_state(the_snapshot(), "curve").error_costs.model_dump() == {
         "configured": False,
         "false_positive": 1.0,
         "false_negative": 1.0,
     }
-    costs = performance_state(mail(LEARNED, error_costs={"false_negative": 5}), "curve").error_costs
+    costs = performance_state(mail(performance(), error_costs={"false_negative": 5}), "curve").error_costs
     assert (costs.configured, costs.false_positive, costs.false_negative) == (True, 1.0, 5.0)
 
 
 def test_curves_tell_their_bands() -> None:
-    told = performance_state(TAKEN, "curve")
+    told = performance_state(the_snapshot(), "curve")
     assert_allclose(
-        [one.precision.upper for one in told.curve if one.precision is not None], LEARNED.curve.upper
+        [one.precision.upper for one in told.curve if one.precision is not None], performance().curve.upper
     )
-    assert_allclose([one.recall.lower for one in told.roc if one.recall is not None], LEARNED.roc.lower)
+    assert_allclose([one.recall.lower for one in told.roc if one.recall is not None], performance().roc.lower)
 
 
 def test_how_the_scores_are_seen_is_told() -> None:
-    seeing = performance_state(TAKEN, "curve").seeing
-    assert seeing.way == LEARNED.model
+    seeing = performance_state(the_snapshot(), "curve").seeing
+    assert seeing.way == performance().model
     assert sum(seeing.weights.values()) == pytest.approx(1)
     assert not seeing.misfit
     assert seeing.method == "importance sampling"
-    assert seeing.effective_draws == LEARNED.mixture.draws.effective
+    assert seeing.effective_draws == performance().mixture.draws.effective
 
 
 def test_no_document_has_a_number_that_json_does_not_know() -> None:
-    nowhere = np.full(len(LEARNED.curve.median), np.nan)
-    taken = mail(dataclasses.replace(LEARNED, curve=Band(nowhere, nowhere, nowhere)))
+    nowhere = np.full(len(performance().curve.median), np.nan)
+    taken = mail(dataclasses.replace(performance(), curve=Band(nowhere, nowhere, nowhere)))
     told = json.loads(performance_state(taken, "curve").model_dump_json(), parse_constant=pytest.fail)
     assert {one["precision"] for one in told["curve"]} == {None}
 
 
 @pytest.mark.parametrize("form", ["platt", "beta"])
 def test_the_formula_of_a_map_says_nearly_what_its_table_says(form: str) -> None:
-    told = recalibration(TAKEN, "curve", form)
+    told = recalibration(the_snapshot(), "curve", form)
     means = [one.mean for one in told.coefficients.values()]
     for point in told.table:
         s = min(max(point.score, 1e-6), 1 - 1e-6)
@@ -233,19 +246,23 @@ def test_the_formula_of_a_map_says_nearly_what_its_table_says(form: str) -> None
 
 
 def test_a_map_is_enough_to_apply_it_elsewhere() -> None:
-    told = recalibration(TAKEN, "curve", "isotonic")
+    told = recalibration(the_snapshot(), "curve", "isotonic")
     assert told.coefficients == {}
     assert "use 1 minus its score" in told.how
     scores = np.linspace(0, 1, 50)
     applied = np.interp(scores, [p.score for p in told.table], [p.probability for p in told.table])
-    isotonic = LEARNED.maps["isotonic"]
+    isotonic = performance().maps["isotonic"]
     assert_allclose(applied, np.interp(scores, isotonic.scores, isotonic.probability.mean))
     assert all(p.lower <= p.probability <= p.upper for p in told.table)
 
 
 @pytest.mark.parametrize(
     ("taken", "assessment", "form"),
-    [(TAKEN, "nothing", "platt"), (TAKEN, "curve", "spline"), (mail(None), "curve", "platt")],
+    [
+        (the_snapshot(), "nothing", "platt"),
+        (the_snapshot(), "curve", "spline"),
+        (mail(None), "curve", "platt"),
+    ],
 )
 def test_what_was_not_learned_is_not_told(taken: ModelSnapshot, assessment: str, form: str) -> None:
     with pytest.raises(NotKnown):
@@ -253,12 +270,14 @@ def test_what_was_not_learned_is_not_told(taken: ModelSnapshot, assessment: str,
 
 
 def test_the_terminal_tells_the_performance_in_a_line() -> None:
-    assert f"curve: At its threshold of 0.5, precision on class spam is {PRECISION}" in printed(TAKEN)
-    assert "! curve" not in printed(TAKEN)
+    assert f"curve: At its threshold of 0.5, precision on class spam is {precision()}" in printed(
+        the_snapshot()
+    )
+    assert "! curve" not in printed(the_snapshot())
 
 
 def test_the_terminal_marks_a_target_that_is_known_to_be_missed() -> None:
-    missed = dataclasses.replace(LEARNED, missed={"precision": 0.0, "recall": 0.9995})
+    missed = dataclasses.replace(performance(), missed={"precision": 0.0, "recall": 0.9995})
     text = printed(mail(missed))
     assert "! curve: At its threshold" in text
     assert "recall of at least 90% is missed with a probability of over 99.9%" in text
@@ -269,17 +288,17 @@ def test_the_terminal_says_so_before_anything_was_learned() -> None:
 
 
 def test_eighty_columns_are_enough_for_the_performance() -> None:
-    assert "…" not in printed(TAKEN, 80)
+    assert "…" not in printed(the_snapshot(), 80)
 
 
 def test_a_target_that_few_labels_speak_against_is_no_finding_in_the_terminal() -> None:
     missed = {"precision": 0.999, "recall": 0.999}
     assert "! curve" not in printed(mail(dataclasses.replace(performance(5), missed=missed)))
-    assert "! curve" in printed(mail(dataclasses.replace(LEARNED, missed=missed)))
+    assert "! curve" in printed(mail(dataclasses.replace(performance(), missed=missed)))
 
 
 def test_a_model_with_targets_is_watched() -> None:
-    for taken, watched in ((TAKEN, True), (mail(LEARNED, targets={}), False)):
+    for taken, watched in ((the_snapshot(), True), (mail(performance(), targets={}), False)):
         (told,) = overview(["m"], [taken], tick_seconds=5, now=NOW).models
         assert told.watched == watched
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.score_mixture import MixtureFit
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
 from service.statistics.estimate import Band, Estimate
 
@@ -17,13 +20,14 @@ RECALLS = np.linspace(0.05, 1, 20)
 
 def known(probabilities: np.ndarray, bins: ScoreBins, *, draws: int = 300) -> ScorePosterior:
     """A posterior that is sure of the probability in every bin."""
-    mixture = _SOME_MIXTURE
+    mixture = some_mixture()
     return ScorePosterior(bins, np.tile(probabilities, (draws, 1)), {"calibrated": 1.0}, mixture)
 
 
-_SOME_MIXTURE = learn_scores(
-    bin_scores(np.random.default_rng(0).beta(2, 3, 200)), np.random.default_rng(0)
-).mixture
+@cache
+def some_mixture() -> MixtureFit:
+    scores = bin_scores(np.random.default_rng(0).beta(2, 3, 200))
+    return learn_scores(scores, np.random.default_rng(0)).mixture
 
 
 def items(count: int = 2_000, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

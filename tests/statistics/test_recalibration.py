@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import special
 
 from service.statistics.binary.score_bins import bin_scores
+from service.statistics.binary.score_mixture import MixtureFit
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
 from service.statistics.recalibration import FORMS, Form, recalibrate
 
 BINS = bin_scores(np.random.default_rng(0).beta(0.7, 0.7, 3_000))
-MIXTURE = learn_scores(BINS, np.random.default_rng(0)).mixture
+
+
+@cache
+def mixture() -> MixtureFit:
+    return learn_scores(BINS, np.random.default_rng(0)).mixture
 
 
 def believed(log_odds: np.ndarray) -> ScorePosterior:
-    return ScorePosterior(BINS, special.expit(log_odds), {"calibrated": 1.0}, MIXTURE)
+    return ScorePosterior(BINS, special.expit(log_odds), {"calibrated": 1.0}, mixture())
 
 
 def straight(offsets: np.ndarray, slopes: np.ndarray) -> ScorePosterior:
