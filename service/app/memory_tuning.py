@@ -1,4 +1,4 @@
-"""How a process treats memory that it lets go of, where batches come and go all the time."""
+"""How a process treats memory that it frees, where batches come and go all the time."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | two windows; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
-| `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream lets go of (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
+| `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |

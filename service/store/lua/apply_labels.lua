@@ -17,7 +17,7 @@
 -- gives the same replies. Answers and skips that change nothing leave room for labels that revise.
 -- The outcome stream gets an entry for every change of what is known of an item. The first one of an item is its
 -- outcome. A later one repeats it with the new label, and names in `of` the one it revises; once the stream
--- has let go of the outcome there is nothing to revise, and the request is unknown. An entry with `of` and without
+-- has trimmed the outcome there is nothing to revise, and the request is unknown. An entry with `of` and without
 -- a label is a further draw of the item, for another grouping or of another prediction (issue_requests.lua).
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
@@ -34,7 +34,7 @@ local function mark_of(seen, digest)
   end
 end
 
--- Assessment and fact of an answered request; nil when the stream has let go of its outcome.
+-- Assessment and fact of an answered request; nil when the stream has trimmed its outcome.
 local function outcome_of(entry)
   local milliseconds, sequence = struct.unpack('>I6I4', entry)
   local id = string.format('%.0f-%.0f', milliseconds, sequence)
