@@ -20,12 +20,13 @@ from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
-from service.monitoring.assessment_snapshot import Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import acquisition_state, select_groups
 from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
+from service.monitoring.suspected_groups import Aim
 from service.replay.tables import Table, print_tables
 from service.statistics.drift import aimed_shares
 from service.statistics.e_processes import log_e_below
@@ -169,7 +170,7 @@ class Watched:
         self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
         self._marks |= due.added
         told = None if drift is None else drift.groupings["region"]
-        shares = None if told is None else aimed_shares(told.suspicion, told.drifted)
+        shares = None if told is None else aimed_shares(np.where(told.drifted, told.suspicion, 0.0))
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)
         stands = acquisition_state(
             self._model.assessments["ask"], groupings["region"], np.zeros(self._question.groups)

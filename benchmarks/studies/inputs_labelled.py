@@ -17,7 +17,7 @@ from scipy import special
 from benchmarks.studies.inputs_items import Change, Items
 from benchmarks.studies.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
 from service.domain.arrays import Flags, Floats, Indices
-from service.monitoring.assessment_snapshot import Aim
+from service.monitoring.suspected_groups import Aim
 from service.statistics import beta as betas
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.curves import LearnedCurve
@@ -220,7 +220,7 @@ class _Asked:
         return AccuracyBeliefs(fit.groups())
 
     def _aim(self, suspicion: Floats) -> Aim | None:
-        shares = aimed_shares(suspicion, suspicion > DRIFT.max_distance)
+        shares = aimed_shares(np.where(suspicion > DRIFT.max_distance, suspicion, 0.0))
         return None if shares is None or not self._way.label_share else Aim(shares, self._way.label_share)
 
     def _aimed(self, groups: Indices) -> Indices:

@@ -12,6 +12,7 @@ from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
+from service.serving.documents.durations import duration
 from service.serving.documents.questions import chooser, question
 
 _COLUMNS: Final[dict[Columns, str]] = {
@@ -75,6 +76,12 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
             f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
             f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
         )
+        if assessment.labels_per_second > 0:
+            yield (
+                f"    about one label every {duration(1 / assessment.labels_per_second)}, at most "
+                f"{max(1, int(budget.burst * budget.labels))} at once; {assessment.reserved_labels} of "
+                f"{budget.labels} labels are reserved for groups under suspicion"
+            )
 
 
 def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:

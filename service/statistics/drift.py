@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.domain.arrays import Floats, Indices, Ints
 from service.statistics.ratios import ratio
 
 FALSE_SHARE: Final = 0.001
@@ -102,13 +102,10 @@ def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
     return ratio(promised, recent.sum(axis=1))
 
 
-def aimed_shares(suspicion: Floats, drifted: Flags) -> Floats | None:
-    """Shares of the labels that drift asks for [G]: of drifted groups, proportional to their drift scores.
+def aimed_shares(suspicion: Floats) -> Floats | None:
+    """Shares of the labels that suspicion asks for [G], proportional to it; None where no group has any.
 
-    None where no group has drifted. Items are drawn within a group as always, so posteriors need not know why
-    it was asked.
+    Items are drawn within a group as always, so posteriors need not know why it was asked.
     """
-    if not drifted.any():
-        return None
-    wanted = np.where(drifted, suspicion, 0.0)
-    return np.asarray(wanted / wanted.sum(), np.float64)
+    total = suspicion.sum()
+    return np.asarray(suspicion / total, np.float64) if total > 0 else None

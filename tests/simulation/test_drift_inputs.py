@@ -99,7 +99,7 @@ def test_classes_that_shift_without_harm_drift_and_are_not_confirmed() -> None:
     for each in seen:
         assert each.flagged("classes")[-1, CHANGING]
         assert not each.flagged("scores").any()
-        shares = aimed_shares(each.suspicion[-1], each.flagged("any")[-1])
+        shares = aimed_shares(np.where(each.flagged("any")[-1], each.suspicion[-1], 0.0))
         assert shares is not None
         assert shares[CHANGING] == 1
     labels = LabelStream(items(LOGISTIC), harmless, GROUPS, PREDICTIONS, alpha=0.05)

@@ -127,7 +127,7 @@ def test_a_budget_is_spent_and_not_exceeded(connection: Connection) -> None:
         answer(site, 4)
     assert issued == [4, 4, 2, 0, 0]
     assert site.reader("m").requests().budget == {"ask|0": 10}
-    assert monitor.refresh(NOW).assessments["ask"].budget_remaining == 0
+    assert monitor.refresh(NOW).assessments["ask"].budget.remaining == 0
 
 
 def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) -> None:
