@@ -69,7 +69,7 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():
         budget = assessment.budget
-        window = "in total" if budget.per_days is None else f"every {budget.per_days:g} days"
+        window = "in total" if budget.per_days is None else _every(budget.per_days)
         yield (
             f"  assessment {assessment_name}: {question(assessment)} "
             f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
@@ -79,9 +79,13 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
         if assessment.labels_per_second > 0:
             yield (
                 f"    about one label every {duration(1 / assessment.labels_per_second)}, at most "
-                f"{max(1, int(budget.burst * budget.labels))} at once; {assessment.reserved_labels} of "
+                f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
                 f"{budget.labels} labels are reserved for groups under suspicion"
             )
+
+
+def _every(days: float) -> str:
+    return "a day" if days == 1 else f"every {days:g} days"
 
 
 def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:

@@ -24,6 +24,10 @@ QUALITIES: dict[tuple[str, str], str] = {
 """What an identification looks for, by its metric and end."""
 
 
+_BURST = 0.1
+_RESERVE = 0.2
+
+
 class Targets(Frozen):
     """What the performance of a binary classifier has to reach."""
 
@@ -58,18 +62,29 @@ class Budget(Frozen):
     """labels, requests in flight included"""
     per_days: float | None = Field(default=None, gt=0)
     """the budget renews after so many days (UTC); never, if absent, and then it is spent without a pace"""
-    burst: float = Field(default=0.1, gt=0, le=1)
-    """a budget that renews is spread over its period; at most this share of it is spent at once"""
-    reserve: float = Field(default=0.2, ge=0, lt=1)
+    burst: float | None = Field(default=None, gt=0, le=1)
+    """a budget that renews is spread over its period; at most this share of it is spent at once (0.1 if
+    absent)"""
+    reserve: float | None = Field(default=None, ge=0, lt=1)
     """of a budget that renews, this share is kept for groups under suspicion: those that have drifted or
-    changed, or are estimated, but not confirmed, to violate a threshold"""
+    changed, or are estimated, but not confirmed, to violate a threshold (0.2 if absent)"""
 
     @model_validator(mode="after")
     def _is_paced_by_period(self) -> Budget:
-        for key in ("burst", "reserve"):
-            if self.per_days is None and key in self.model_fields_set:
-                raise ValueError(f"`{key}` requires `per_days`: it is a share of every period's labels")
+        for key, share in (("burst", self.burst), ("reserve", self.reserve)):
+            if self.per_days is None and share is not None:
+                raise ValueError(f"`{key}` requires `per_days`: it is a share of the labels of a period")
         return self
+
+    @property
+    def burst_labels(self) -> float:
+        """Labels of a period that may be spent at once."""
+        return max(1.0, self.labels * (_BURST if self.burst is None else self.burst))
+
+    @property
+    def reserved_labels(self) -> int:
+        """Labels of a period that only groups under suspicion may get."""
+        return round(self.labels * (_RESERVE if self.reserve is None else self.reserve))
 
 
 class AssessmentSettings(Frozen):
@@ -130,7 +145,7 @@ class PolicySettings(AssessmentSettings):
         """Labels of every period that only groups under suspicion may get; score bins never are."""
         if self.budget.per_days is None or self.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}:
             return 0
-        return round(self.budget.reserve * self.budget.labels)
+        return self.budget.reserved_labels
 
 
 class EstimationSettings(PolicySettings):

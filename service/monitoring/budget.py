@@ -83,7 +83,7 @@ def budget_state(
     remaining = max(0, budget.labels - used)
     reserved = settings.reserved_labels
     paced = budget.labels - reserved
-    burst = max(1.0, budget.burst * budget.labels)
+    burst = budget.burst_labels
     stored = requests.buckets.get(name, b"")
     last = Spending.parse(stored) if stored else Spending(number, 0, burst, now)
     if last.window < number:
