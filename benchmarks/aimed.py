@@ -30,7 +30,7 @@ from service.replay.tables import Table, print_tables
 from service.statistics.drift import aimed_shares
 from service.statistics.e_processes import log_e_below
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.traffic_checkpoints import MarkName
 
 HOUR = 3_600.0
@@ -208,7 +208,7 @@ class Watched:
             requested_at=self._now,
         )
         position = (1, self._entries)
-        label = Given("right" if correct else "wrong", self._now, "")
+        label = LabelFact("right" if correct else "wrong", self._now, "")
         self._ledger.fold([OutcomeEntry(position, position, "ask", fact, label)])
 
     def _traffic(self) -> Traffic:

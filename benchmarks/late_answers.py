@@ -29,7 +29,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.replay.tables import Cell, Table, print_tables
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.requests import OpenRequest
 
 GROUPS, PER_DAY, DAYS = 4, 20, 60
@@ -109,7 +109,7 @@ class Requests:
             requested_at=at,
             definition=self.definition,
         )
-        given = Given("yes" if self.correct[n] else "no", float(self.answered_at[n]), "")
+        given = LabelFact("yes" if self.correct[n] else "no", float(self.answered_at[n]), "")
         return OutcomeEntry((1, place), (1, place), "ask", fact, given)
 
     def open(self, now: float) -> dict[str, OpenRequest]:

@@ -169,9 +169,9 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
                     step.flush(partition, now)
                 confirmed |= _confirms(monitor.refresh(now))
                 monitor.ask(epoch=1, now=now)
-                items = _asked_items(requests.outbox().values())
+                items = _asked_items(requests.read_outbox().values())
                 asked += items.values()
-                requests.published(list(requests.outbox()))
+                requests.remove_published(list(requests.read_outbox()))
                 answers = [_answer(request, item, world, now) for request, item in items.items()]
                 if answers:
                     labels.apply(0, answers, now=now)

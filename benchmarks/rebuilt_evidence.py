@@ -31,7 +31,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.replay.tables import Cell, Table, print_tables
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 EVER = (
     "one by one",
@@ -92,7 +92,7 @@ def _entries(correct: Flags) -> list[OutcomeEntry]:
             requested_at=at,
             definition=_DEFINITION,
         )
-        given = Given("yes" if right else "no", at, "")
+        given = LabelFact("yes" if right else "no", at, "")
         entries.append(OutcomeEntry((1, number), (1, number), "ask", fact, given))
     return entries
 

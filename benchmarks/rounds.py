@@ -243,8 +243,8 @@ class Site:
 
     def answer_all(self) -> None:
         """Publish and answer all requests that are open."""
-        outbox = self.requests.outbox()
-        self.requests.published(list(outbox))
+        outbox = self.requests.read_outbox()
+        self.requests.remove_published(list(outbox))
         messages = [json.loads(text) for text in outbox.values()]
         labels = [self._label(message["request_id"], message["item_id"]) for message in messages]
         if labels:

@@ -140,7 +140,7 @@ def replay(
                 seen_places.add(place)
                 sendable.append((letter, place))
         places = [place.identity for _, place in sendable]
-        mark = marks.look if producer is None else marks.begin
+        mark = marks.check if producer is None else marks.begin
         statuses = mark(places, retry_unfinished=retry_unfinished)
         ready = []
         for (letter, place), status in zip(sendable, statuses, strict=True):

@@ -52,7 +52,7 @@ class RequestPublisher:
         return sum(self._publish_model(model, store, now) for model, store in self.stores.items())
 
     def _publish_model(self, model: str, store: RequestStore, now: float) -> int:
-        outbox = store.outbox()
+        outbox = store.read_outbox()
         if not outbox:
             return 0
         with translated_errors():
@@ -60,7 +60,7 @@ class RequestPublisher:
             self.producer.flush(timeout=_PUBLISH_SECONDS)
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
-        store.published(list(outbox))
+        store.remove_published(list(outbox))
         self.metrics.requests_published.labels(model).inc(len(outbox))
         return len(outbox)
 

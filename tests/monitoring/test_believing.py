@@ -14,7 +14,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 CLASSES = ("cat", "dog", "owl")
 REGIONS = ["north", "south", "west"]
@@ -51,7 +51,7 @@ def outcomes(rng: np.random.Generator, count: int) -> list[OutcomeEntry]:
             predicted_at=predicted_at,
             requested_at=predicted_at,
         )
-        label = Given(true, predicted_at + DAY, "")
+        label = LabelFact(true, predicted_at + DAY, "")
         entries.append(OutcomeEntry((1, number), (1, number), f"a{number % 3}", fact, label))
     return entries
 

@@ -20,7 +20,7 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.references import ReferenceWindow
 
 CLASSES = ("cat", "dog")
@@ -77,7 +77,7 @@ def stream(history: list[Entry]) -> list[OutcomeEntry]:
     entries: list[OutcomeEntry] = []
     outcomes: list[OutcomeEntry] = []
     for number, told in enumerate(history):
-        given_at = Given(told.said, float(number), "")
+        given_at = LabelFact(told.said, float(number), "")
         if told.back is not None and outcomes:
             of = outcomes[-1 - told.back % len(outcomes)]
             entries.append(OutcomeEntry((number, 0), of.of, of.assessment, of.fact, given_at))

@@ -20,7 +20,7 @@ from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_fold import RECENT
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 SPACE = CellSpace(
     ("cat", "dog"),
@@ -47,12 +47,12 @@ def outcome(number: int, true_class: str, *, predicted: str = "", region: str = 
         requested_at=float(number),
     )
     position = (number // 2, number % 2)
-    return OutcomeEntry(position, position, f"a{number % 2}", fact, Given(true_class, float(number), ""))
+    return OutcomeEntry(position, position, f"a{number % 2}", fact, LabelFact(true_class, float(number), ""))
 
 
 def revision(number: int, of: OutcomeEntry, true_class: str) -> OutcomeEntry:
     """An entry that revises an outcome; without a class, a retraction."""
-    label = Given(true_class, float(number), "")
+    label = LabelFact(true_class, float(number), "")
     return OutcomeEntry((number // 2, number % 2), of.of, of.assessment, of.fact, label)
 
 

@@ -24,7 +24,7 @@ from service.domain.groupings import ByAttribute, ByChallenger
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 GROUPINGS = {
     CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
@@ -51,7 +51,7 @@ def outcome(
         votes={"v2": vote} if vote else {},
         voters=fields.get("voters", ""),
     )
-    return OutcomeEntry((number, 0), (number, 0), "a", fact, Given("cat", float(number), ""))
+    return OutcomeEntry((number, 0), (number, 0), "a", fact, LabelFact("cat", float(number), ""))
 
 
 def placed(entries: list[OutcomeEntry], *, votes_missing: bool = False) -> OutcomeLedger:

@@ -25,7 +25,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given, PoolRecord
+from service.store.records import Fact, LabelFact, PoolRecord
 
 NOW = 1_800_000_000.0
 CURVE = {
@@ -105,7 +105,7 @@ class Mail:
                         NOW,
                         NOW,
                     ),
-                    Given(self._word(self.spam[i]), NOW, ""),
+                    LabelFact(self._word(self.spam[i]), NOW, ""),
                 )
                 for n, i in enumerate(which)
             ]

@@ -17,7 +17,7 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import weigh_model_labels
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given, decode_fact, encode_packed
+from service.store.records import Fact, LabelFact, decode_fact, encode_packed
 
 MODEL = ModelSettings.model_validate({"classes": ["cat", "dog"], "reference": {"labels": 20}})
 SPACE = CellSpace(
@@ -49,7 +49,7 @@ def outcome(number: int, grouping: str, definition: bytes, *, correct: bool) -> 
         requested_at=float(number),
         definition=definition,
     )
-    given = Given("cat" if correct else "dog", float(number), "")
+    given = LabelFact("cat" if correct else "dog", float(number), "")
     return OutcomeEntry((number, 0), (number, 0), f"by-{grouping}", fact, given)
 
 

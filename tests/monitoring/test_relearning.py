@@ -29,7 +29,7 @@ from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
 from service.statistics.tasks import EstimateAccuracy
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 RUN_LENGTH = 1_000
 CAMERAS, COLOURS = 3, 2
@@ -226,7 +226,7 @@ def entries(count: int) -> list[OutcomeEntry]:
             predicted_at=float(number),
             requested_at=float(number),
         )
-        said = Given("cat" if told.correct[number] else "dog", float(number), "")
+        said = LabelFact("cat" if told.correct[number] else "dog", float(number), "")
         made.append(OutcomeEntry((number, 0), (number, 0), "a", fact, said))
     return made
 

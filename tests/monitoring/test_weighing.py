@@ -18,7 +18,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.traffic_checkpoints import MarkName
 
 SPACE = CellSpace(
@@ -69,7 +69,7 @@ class Told:
                 votes=VOTES[vote],
                 voters="v2" if by == CHALLENGE else "",
             )
-            given = Given("cat" if one < round(accuracy * count) else "dog", float(number), "")
+            given = LabelFact("cat" if one < round(accuracy * count) else "dog", float(number), "")
             self.entries.append(OutcomeEntry((number, 0), (number, 0), "a", fact, given))
 
     def known(self, traffic: Shares, *, run_length: float | None = None) -> tuple[WeightedLabels, GroupIndex]:

@@ -191,7 +191,7 @@ def test_what_labellers_see_tells_nothing_of_the_challenger(connection: Connecti
     monitor = site.monitor("m")
     monitor.refresh(NOW)
     monitor.ask(epoch=1, now=NOW)
-    texts = list(site.requests("m").outbox().values())
+    texts = list(site.requests("m").read_outbox().values())
     assert len(texts) == 50
     for text in texts:
         said = json.loads(text)

@@ -145,7 +145,7 @@ def test_what_labellers_see_tells_no_vote(connection: Connection) -> None:
     monitor = site.monitor("m")
     monitor.refresh(NOW)
     monitor.ask(epoch=1, now=NOW)
-    for text in site.requests("m").outbox().values():
+    for text in site.requests("m").read_outbox().values():
         said = json.loads(text)
         assert "votes" not in said
         assert VOTES not in json.dumps(said)

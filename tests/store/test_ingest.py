@@ -476,7 +476,7 @@ def asked(site: Site) -> Site:
     issue(site, [a, b])
     issue(site, [c])
     store = site.requests("m")
-    due = [one for one in store.due(now=NOW + 60) if one.request_id == "r-c"]
+    due = [one for one in store.due_requests(now=NOW + 60) if one.request_id == "r-c"]
     store.renew(epoch=1, renewals=[Renewal(one) for one in due], now=NOW + 60)
     return site
 

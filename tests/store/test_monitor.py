@@ -75,7 +75,7 @@ def opened(site: Site) -> dict[str, OpenRequest]:
 
 def outbox(site: Site) -> list[dict[str, Any]]:
     """The messages to be published, by item."""
-    messages = [json.loads(text) for text in site.requests("m").outbox().values()]
+    messages = [json.loads(text) for text in site.requests("m").read_outbox().values()]
     return sorted(messages, key=lambda one: str(one["item_id"]))
 
 
@@ -161,7 +161,7 @@ def test_no_item_is_asked_for_twice(connection: Connection) -> None:
     for _ in range(12):
         ask(monitor)
         asked += [one["item_id"] for one in outbox(site)]
-        site.requests("m").published(list(site.requests("m").outbox()))
+        site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     assert len(asked) > 60
     assert len(asked) == len(set(asked))
     assert len(asked) == sum(site.reader("m").requests().budget.values())
@@ -211,7 +211,7 @@ def test_what_a_labeller_sees_is_the_same_whatever_the_model_predicted(connectio
         )
         site.take_in([record(0, message("a", payload="picture", **says))])
         ask(site.monitor("m"))
-        seen.append(list(site.requests("m").outbox().items()))
+        seen.append(list(site.requests("m").read_outbox().items()))
     assert len(seen[0]) == 1
     assert seen[0] == seen[1] == seen[2]
 

@@ -29,8 +29,8 @@ from service.domain.errors import Unavailable
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, OutcomePage
 from service.store.labels import LabelEvent
-from service.store.records import Given
-from service.store.request_registry import place_of
+from service.store.records import LabelFact
+from service.store.request_registry import locate_record
 from service.store.requests import Renewal
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
@@ -71,8 +71,8 @@ def applied(site: Site, *labels: LabelEvent) -> list[str]:
 
 def remembered(site: Site, item: str) -> bytes:
     """The record of a request."""
-    place = place_of(f"r-{item}")
-    found: bytes = site.connection.client.hget(site.keys("m").asked(place.bucket), place.field)
+    location = locate_record(f"r-{item}")
+    found: bytes = site.connection.client.hget(site.keys("m").asked(location.bucket), location.field)
     return found
 
 
@@ -148,22 +148,24 @@ def test_an_answer_closes_its_request(site: Site) -> None:
 
 def test_an_answer_takes_what_was_not_published_yet_out_of_the_outbox(site: Site) -> None:
     applied(site, ANSWER)
-    assert site.requests("m").outbox().keys() == {"r-b/1"}
+    assert site.requests("m").read_outbox().keys() == {"r-b/1"}
 
 
 def test_an_answer_after_a_re_issue_counts_and_empties_the_outbox_of_the_new_attempt(site: Site) -> None:
     store = site.requests("m")
     store.renew(
-        epoch=1, renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due(now=NOW + 60)], now=NOW + 60
+        epoch=1,
+        renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due_requests(now=NOW + 60)],
+        now=NOW + 60,
     )
     assert applied(site, ANSWER) == ["applied"]
-    assert store.outbox().keys() == {"r-b/2"}
+    assert store.read_outbox().keys() == {"r-b/2"}
     assert len(outcomes(site)) == 1
 
 
 def test_an_answer_after_the_last_attempt_expired_comes_too_late(site: Site) -> None:
     store = site.requests("m")
-    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due(now=NOW + 60)], now=NOW + 60)
+    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due_requests(now=NOW + 60)], now=NOW + 60)
     assert applied(site, ANSWER, TO_DOG, RETRACTION, SKIP) == ["expired_request"] * 4
     assert outcomes(site) == []
 
@@ -193,7 +195,7 @@ def test_an_outcome_joins_the_prediction_with_its_label(site: Site) -> None:
     applied(site, label("answer", "dog", time=NOW + 5.25))
     (entry,) = outcomes(site)
     assert entry.of == entry.position
-    assert entry.label == Given("dog", NOW + 5.25, "ana")
+    assert entry.label == LabelFact("dog", NOW + 5.25, "ana")
     assert (entry.assessment, entry.fact.grouping, entry.fact.group) == ("ask", "all", "all")
     assert (entry.fact.request_id, entry.fact.item_id) == ("r-a", "a")
     assert (entry.fact.predicted_class, entry.fact.score) == ("cat", 0.75)

@@ -13,7 +13,7 @@ from office import LEASE_SECONDS, Caller, Office, Open, Told
 from store_site import NOW
 
 from service.domain.errors import Unavailable
-from service.store.claims import Changed, ClaimStore
+from service.store.claims import ClaimChange, ClaimStore
 
 BASE = "/models/m/label-studio"
 LATER = "2027-01-15T09:00:00Z"
@@ -195,7 +195,7 @@ class BreakingOff(ClaimStore):
 
     times = 0
 
-    def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
+    def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> ClaimChange:
         self.times += 1
         if self.times == 2:
             raise Unavailable("redis", ConnectionError())

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from service.serving.vendor_api.problems import Kind, Refused
-from service.store.claims import Changed, Claim, ClaimStatus, ClaimStore, Looked
-from service.store.request_registry import AskedRequests
+from service.store.claims import Claim, ClaimChange, ClaimStatus, ClaimStore, VendorRequest
+from service.store.request_registry import RequestRegistry
 from service.telemetry.instruments import VendorMetrics
 
 REFUSALS: dict[ClaimStatus, Kind] = {
@@ -29,7 +29,7 @@ class ModelRequests:
     classes: Sequence[str]
     vendors: frozenset[str]
     claims: ClaimStore
-    asked: AskedRequests
+    registry: RequestRegistry
 
 
 class Claims:
@@ -65,10 +65,12 @@ class Claims:
             raise Refused(Kind.NOT_FOUND)
         return of
 
-    def waiting(self, vendor: str) -> dict[str, int]:
+    def count_claimable(self, vendor: str) -> dict[str, int]:
         """How many requests can be claimed now, by model."""
         now = self._clock()
-        return {name: of.claims.waiting(vendor, now=now) for name, of in self.models_of(vendor).items()}
+        return {
+            name: of.claims.count_claimable(vendor, now=now) for name, of in self.models_of(vendor).items()
+        }
 
     def claim_ids(self, vendor: str, *, most: int, key: str | None) -> list[str]:
         """New ids for claims; the same ones where the idempotency key is the same."""
@@ -90,19 +92,21 @@ class Claims:
             claimed += [(name, claim) for claim in found]
         return claimed
 
-    def held_under(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
+    def list_claims_by_key(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
         """What the vendor holds of what it claimed with this idempotency key."""
         claim_ids = [each for secret in self._claim_keys[vendor] for each in _claim_ids(secret, key, most)]
         of_models = {name: {_of_model(each, name) for each in claim_ids} for name in self.models_of(vendor)}
-        return [(name, claim) for name, claim in self.held(vendor) if claim.claim_id in of_models[name]]
+        return [
+            (name, claim) for name, claim in self.list_claims(vendor) if claim.claim_id in of_models[name]
+        ]
 
-    def held(self, vendor: str) -> list[tuple[str, Claim]]:
+    def list_claims(self, vendor: str) -> list[tuple[str, Claim]]:
         """All that the vendor holds now, with the name of the model."""
         now = self._clock()
         return [
             (name, claim)
             for name, of in self.models_of(vendor).items()
-            for claim in of.claims.held(vendor, now=now)
+            for claim in of.claims.list_claims(vendor, now=now)
         ]
 
     def renew(
@@ -119,9 +123,9 @@ class Claims:
         claims = self.model_of(vendor, model).claims
         check(claims.release(vendor, request_id, claim_id, now=self._clock()))
 
-    def look(self, vendor: str, model: str, request_id: str) -> Looked | None:
+    def find(self, vendor: str, model: str, request_id: str) -> VendorRequest | None:
         """An open request of the vendor."""
-        return self.model_of(vendor, model).claims.look(vendor, request_id, now=self._clock())
+        return self.model_of(vendor, model).claims.find(vendor, request_id, now=self._clock())
 
 
 def _claim_ids(secret: bytes, key: str, most: int) -> list[str]:
@@ -134,7 +138,7 @@ def _of_model(claim_id: str, model: str) -> str:
     return hashlib.blake2b(f"{claim_id}\n{model}".encode(), digest_size=18).hexdigest()
 
 
-def check(changed: Changed) -> None:
+def check(changed: ClaimChange) -> None:
     """Refuse a change of a claim that was not made."""
     if changed.status != "ok":
         raise Refused(REFUSALS[changed.status])
