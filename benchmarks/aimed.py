@@ -27,7 +27,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.replay.tables import Table, print_tables
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import log_e_below
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, LabelFact
@@ -169,7 +169,7 @@ class Watched:
         self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
         self._marks |= due.added
         told = None if drift is None else drift.groupings["region"]
-        shares = None if told is None else aimed_shares(told.suspicion, told.drifted)
+        shares = None if told is None else drift_label_shares(told.suspicion, told.drifted)
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)
         stands = acquisition_state(
             self._model.assessments["ask"], groupings["region"], np.zeros(self._question.groups)

@@ -185,14 +185,14 @@ def run(requests: Requests, settings: Settings) -> Iterator[Day]:
                 probability_sums={},
                 ledger=ledger,
                 at=now,
-                known=known,
+                weighted=known,
             )["site"]
             truth = requests.accuracy
             held = ((there.accuracy.lower <= truth) & (truth <= there.accuracy.upper)).tolist()
         yield Day(
             changed=any(bool(one.changed.any()) for one in known_evidence.values()),
             confirmed=any(bool(one.alarming.any()) for one in known_evidence.values()),
-            relearned=any(map(bool, known.relearned.values())),
+            relearned=any(map(bool, known.change_points.values())),
             held=held,
         )
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.change_evidence import log_e_changed
 from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
@@ -24,7 +25,6 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
-from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import (
     discoveries,
     log_arrival_weights,

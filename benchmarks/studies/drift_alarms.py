@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from benchmarks.change_evidence import log_e_changed
 from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.domain.arrays import Flags, Indices
 from service.replay.tables import Cell, Table
 from service.replay.workers import Workers
-from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import log_e_below, log_e_declined
 from service.statistics.grouped_e_processes import baselines
 

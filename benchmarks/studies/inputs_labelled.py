@@ -21,7 +21,7 @@ from service.monitoring.assessment_snapshot import Aim
 from service.statistics import beta as betas
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.curves import LearnedCurve
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import discoveries, log_e_below
 from service.statistics.laplace import Cells, Modes
 from service.statistics.policies import POLICIES, Situation
@@ -114,7 +114,7 @@ class LabelStream:
         answers, chances = (np.random.default_rng((*seed, part)) for part in range(2))
         asked = _Asked(self, way, len(watched), answers, chances)
         looks = [
-            asked.round(number, [each.suspicion[number] for each in watched])
+            asked.round(number, [each.drift_scores[number] for each in watched])
             for number in range(HEALTHY + CHANGED)
         ]
         correct, labels, mean, variance = (np.stack(column) for column in zip(*looks, strict=True))
@@ -220,7 +220,7 @@ class _Asked:
         return AccuracyBeliefs(fit.groups())
 
     def _aim(self, suspicion: Floats) -> Aim | None:
-        shares = aimed_shares(suspicion, suspicion > DRIFT.max_distance)
+        shares = drift_label_shares(suspicion, suspicion > DRIFT.max_distance)
         return None if shares is None or not self._way.label_share else Aim(shares, self._way.label_share)
 
     def _aimed(self, groups: Indices) -> Indices:

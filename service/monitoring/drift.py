@@ -20,10 +20,10 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import beta as betas
 from service.statistics.drift import (
     MixDrift,
+    drift_scores,
     expected_accuracy,
     kolmogorov_smirnov,
     mix_drift,
-    suspicion,
     volume_ratio,
 )
 from service.store.references import ReferenceWindow
@@ -47,7 +47,7 @@ class GroupingDrift:
 
     def mix_of(self, group: int) -> str:
         """The mix by which a group is farthest from its reference."""
-        return max(self.mixes, key=lambda name: self.mixes[name].surely[group])
+        return max(self.mixes, key=lambda name: self.mixes[name].excess[group])
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _grouping_drift(
         mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
         for mix in grouped.mixes(compared.reference.counts, compared.recent.counts)
     }
-    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
+    suspected = drift_scores(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
     expected = expected_accuracy(recent, accuracies)
     # By the Beta of the same moments: the exact mixture would take as long as all the rest.
     accuracy = estimates.beliefs.accuracy

@@ -237,8 +237,8 @@ class Search:
         variances: Floats = self.spreads[:, None] ** 2
         if self.cells.changed is not None:
             # Of a change that is less probable than not, other groups still tell.
-            surely = np.maximum(2 * self.cells.changed - 1, 0.0)
-            variances = variances + surely * _CHANGED_SPREAD**2
+            certainty = np.maximum(2 * self.cells.changed - 1, 0.0)
+            variances = variances + certainty * _CHANGED_SPREAD**2
         return variances
 
     def _step(

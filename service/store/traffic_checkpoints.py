@@ -39,7 +39,7 @@ class MarkName:
 
     @classmethod
     def parse(cls, field: str) -> MarkName | None:
-        """A name from a field of the hash; None if it cannot be parsed: a newer version may have written it."""
+        """A name from a field of the hash; None if it is unknown: a newer version may have written it."""
         purpose, *times = field.split("|")
         known = {name: name for name in get_args(Purpose)}
         if purpose not in known or len(times) != 2:  # noqa: PLR2004 - of the reference, and of the mark

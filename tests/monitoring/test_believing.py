@@ -187,8 +187,8 @@ def test_what_was_asked_is_counted_by_the_grouping_of_then() -> None:
     rng = np.random.default_rng(1)
     entries, joint = outcomes(rng, 300), drawn_traffic(rng)
     known, _ = known_of(entries, joint, decay=0.0, at=NOW + 9 * DAY)
-    assert known.asked.keys() == {"region", "class", "gone"}
-    assert sum(known.asked.values()) == known.count == len(entries)
+    assert known.label_counts.keys() == {"region", "class", "gone"}
+    assert sum(known.label_counts.values()) == known.count == len(entries)
 
 
 def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() -> None:
@@ -196,4 +196,9 @@ def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() ->
     entries, joint = outcomes(rng, 300), drawn_traffic(rng)
     at = NOW - 30 * DAY
     known, _ = known_of(entries, joint, decay=0.0, at=at)
-    assert 0 < known.count == sum(known.asked.values()) <= sum(entry.label.time <= at for entry in entries)
+    assert (
+        0
+        < known.count
+        == sum(known.label_counts.values())
+        <= sum(entry.label.time <= at for entry in entries)
+    )

@@ -181,7 +181,11 @@ def test_a_round_after_others_finds_what_one_finds_that_looks_at_all_labels_anew
         before = evidence(ledger, step.traffic, step.window, before)
         assert_same_evidence(before, evidence(anew, step.traffic, step.window, {}))
         kept, fresh = known(ledger, step.traffic), known(anew, step.traffic)
-        assert (kept.count, kept.asked, kept.relearned) == (fresh.count, fresh.asked, fresh.relearned)
+        assert (kept.count, kept.label_counts, kept.change_points) == (
+            fresh.count,
+            fresh.label_counts,
+            fresh.change_points,
+        )
         np.testing.assert_allclose(rows_of(ledger, kept), rows_of(anew, fresh), rtol=1e-12)
 
 

@@ -114,8 +114,8 @@ def test_nothing_is_believed_by_its_labels_as_their_density_is_unknown() -> None
         weigh_model_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
     )
     assert found.count == len(without)
-    assert found.asked == expected.asked
-    assert found.relearned.keys() == expected.relearned.keys() == {"device", ALL}
+    assert found.label_counts == expected.label_counts
+    assert found.change_points.keys() == expected.change_points.keys() == {"device", ALL}
     for name, column in vars(expected.labels).items():
         assert getattr(found.labels, name) == pytest.approx(column), name
 
@@ -134,8 +134,8 @@ def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None
     before, after = (
         weigh_model_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED)
     )
-    assert before.relearned.keys() == {"place"}
-    assert not after.relearned
+    assert before.change_points.keys() == {"place"}
+    assert not after.change_points
 
 
 def test_once_it_is_defined_as_before_its_labels_count_again() -> None:

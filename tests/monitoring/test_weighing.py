@@ -143,7 +143,7 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
     for accuracy in (1.0, 0.0):
         told.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
     known, _ = told.known(traffic, run_length=1_000.0)
-    assert DISAGREE in known.relearned[CHALLENGE]
+    assert DISAGREE in known.change_points[CHALLENGE]
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60, rel=0.1)
 
 
@@ -224,5 +224,5 @@ def test_labels_of_a_value_that_lost_its_row_are_no_change_of_all_other_values()
     told.add(50, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
     told.add(50, 0.0, by="region", vote=AGREE, region="bad", group="bad")
     known, _ = told.known(traffic, run_length=1_000.0)
-    assert not known.relearned.get("region")
+    assert not known.change_points.get("region")
     assert known.labels.freshness.sum() == pytest.approx(50)

@@ -154,8 +154,8 @@ def made(*, drifted: np.ndarray, confirmed: np.ndarray, below: np.ndarray) -> Se
     """Two streams: of the first one these are told, of the second one nothing."""
     never = np.zeros((ROUNDS, GROUPS))
     watched = [
-        Watched(dict.fromkeys(("scores", "classes", "any"), surely), surely[:, CHANGING], never)
-        for surely in (drifted.astype(np.float64), never)
+        Watched(dict.fromkeys(("scores", "classes", "any"), excess), excess[:, CHANGING], never)
+        for excess in (drifted.astype(np.float64), never)
     ]
     labels = np.zeros((ROUNDS, 2, GROUPS))
     labels[HEALTHY:] = 1.0

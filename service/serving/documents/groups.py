@@ -83,7 +83,7 @@ def group_state(
     name = grouping.groups[group]
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
-    change = grouping.relearned.get(name)
+    change = grouping.change_points.get(name)
     return GroupState(
         **read_measures(GroupState, grouping, group),
         group=name,
