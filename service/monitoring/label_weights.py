@@ -29,9 +29,9 @@ from service.statistics.balance_heuristic import (
 from service.statistics.epochs import (
     Draws,
     Margin,
-    drawn_densities,
+    epoch_label_densities,
     epoch_shares,
-    left_by_region,
+    retention_by_region,
     share_ratios,
 )
 from service.statistics.ratios import ratio
@@ -226,7 +226,7 @@ def _by_epochs(drawn: DrawnLabels, epochs: LabelEpochs, mass: Floats) -> Floats:
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     ratios = share_ratios(mass, margins) if margins else np.ones((count, size))
-    densities = drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells]
+    densities = epoch_label_densities(draws, retention_by_region(regions, whole, left), ratios)[cells]
     # Of cells without density age has left nothing: whatever stands for infinity would outweigh all others.
     return np.where(densities > 0, inverse(densities), 0.0)
 

@@ -160,7 +160,7 @@ class _Positions:
             begun[rows, position] = _log_sum(continued(position, rows)) + chance[position]
         positions = np.full((groups, count), -np.inf)
         positions[:, 1:] = continued(0, slice(None))
-        # So few labels since would say little, and say it loudly.
+        # So few labels are weak evidence, but would dominate the posterior.
         few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
         positions[few] = -np.inf
         return special.softmax(positions, axis=1)
