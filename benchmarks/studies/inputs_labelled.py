@@ -182,12 +182,12 @@ class _Asked:
         self._beliefs: AccuracyBeliefs | None = None
         self._aims: list[Aim | None] = [None] * runs
 
-    def round(self, number: int, suspicions: Sequence[Floats]) -> tuple[Floats, Floats, Floats, Floats]:
+    def round(self, number: int, drift_scores: Sequence[Floats]) -> tuple[Floats, Floats, Floats, Floats]:
         """Labels of a round, and then a look.
 
         Args:
             number: of the round.
-            suspicions: how far every group surely is from its reference by the end of it [G], of every run.
+            drift_scores: drift score of every group by the end of it [G], of every run.
 
         Returns:
             Right labels, all labels, and mean and variance of what is believed [R, G].
@@ -205,7 +205,7 @@ class _Asked:
             self._labels[self._every, asked, outcomes.bins] += 1
             self._correct[self._every, asked, outcomes.bins] += outcomes.correct
             beliefs.observe(self._every, asked, outcomes)
-        self._aims = [self._aim(suspicion) for suspicion in suspicions]
+        self._aims = [self._aim(scores) for scores in drift_scores]
         accuracy = beliefs.mixture
         return (
             self._correct.sum(axis=2),
@@ -219,8 +219,8 @@ class _Asked:
         self._modes = fit.modes
         return AccuracyBeliefs(fit.groups())
 
-    def _aim(self, suspicion: Floats) -> Aim | None:
-        shares = drift_label_shares(suspicion, suspicion > DRIFT.max_distance)
+    def _aim(self, scores: Floats) -> Aim | None:
+        shares = drift_label_shares(scores, scores > DRIFT.max_distance)
         return None if shares is None or not self._way.label_share else Aim(shares, self._way.label_share)
 
     def _aimed(self, groups: Indices) -> Indices:

@@ -62,10 +62,10 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
     pipeline = PipelineMetrics(registry, lambda: NOW)
-    pipeline.takes_predictions(["m"])
-    pipeline.takes_labels(["m"])
-    pipeline.may_lead({"m": ["worst"]})
-    pipeline.learns_performance(["m"])
+    pipeline.start_prediction_counters(["m"])
+    pipeline.start_label_counters(["m"])
+    pipeline.start_request_counters({"m": ["worst"]})
+    pipeline.start_performance_counters(["m"])
     pipeline.dead_lettered("predictions", ["malformed"])
     pipeline.consumer_paused.labels("predictions")
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
@@ -333,10 +333,10 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
 def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
     registry = CollectorRegistry()
     pipeline = PipelineMetrics(registry, lambda: NOW)
-    pipeline.takes_predictions(["m"])
-    pipeline.takes_labels(["m"])
-    pipeline.may_lead({"m": ["worst"]})
-    pipeline.learns_performance(["m"])
+    pipeline.start_prediction_counters(["m"])
+    pipeline.start_label_counters(["m"])
+    pipeline.start_request_counters({"m": ["worst"]})
+    pipeline.start_performance_counters(["m"])
     for name, labels in {
         "credence_predictions_consumed_total": {"model": "m"},
         "credence_prediction_times_clipped_total": {"model": "m", "direction": "past"},

@@ -30,8 +30,8 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
         groups,
         scores=np.full(len(said), 0.7),
         correct=said,
-        then=np.tile(np.arange(labels) < study.reference, count),
-        counted=np.ones(len(said), np.bool_),
+        in_reference=np.tile(np.arange(labels) < study.reference, count),
+        is_counted=np.ones(len(said), np.bool_),
     )
     return assess_evidence(
         columns,

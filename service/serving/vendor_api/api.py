@@ -1,4 +1,4 @@
-"""The vendor API's routes: label requests claimed, kept, given back, answered and corrected over HTTP."""
+"""Routes of the vendor API: claim, renew, release, answer and correct label requests over HTTP."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _OF_REQUEST = "/models/{model}/requests/{request_id}"
 
 
 def vendor_of(request: Request) -> str:
-    """Who calls."""
+    """The vendor that makes the call."""
     vendor: str = request.state.vendor
     return vendor
 
 
 def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) -> APIRouter:
-    """The routes of the API, but for those of Label Studio."""
+    """The routes of the API, without those of Label Studio."""
     routes = APIRouter()
     _add_claims(routes, service, waits, settings)
     _add_leases(routes, service, settings)

@@ -1,4 +1,4 @@
-"""Annotations of Label Studio taken as labels: the first answers, others correct, deleted ones retract."""
+"""Label Studio annotations as labels: the first is an answer, later ones correct, deleted ones retract."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STATES: dict[Kind, ImportState] = {
 
 @dataclass
 class _Plan:
-    """What to do about an annotation: how to report it, and the label to write, if any.
+    """Result to report for an annotation, and the label to write, if any.
 
     `claim_id` is empty for a revision.
     """
@@ -112,7 +112,7 @@ class AnnotationImport:
         true_class = self._class_of(annotation)
         if true_class is None:
             return _Plan("unknown-class")
-        # The task's data went through other hands, so the item may be any.
+        # The task's data may have been edited, so the item id cannot be trusted.
         if annotation.request_id != request_id_of(self._model, annotation.item_id):
             return _Plan("not-found")
         latest = self._requests.registry.latest(self._vendor, annotation.request_id)
@@ -140,7 +140,7 @@ class AnnotationImport:
         return "" if annotation.choice is None else class_of(self._requests.classes, annotation.choice)
 
     def _remember(self, annotation: Annotation, *, written: bool) -> None:
-        """Remember an annotation; of what others have labelled only if there is a label of it."""
+        """Store the latest annotation; of a request that others labelled only if a label was written."""
         before = self._requests.registry.latest(self._vendor, annotation.request_id)
         if before is None and not written:
             return
@@ -154,7 +154,7 @@ class AnnotationImport:
 
 
 def _latest_by_request(annotations: Sequence[Annotation | Unusable]) -> dict[str | None, int]:
-    """Which annotation of every request is the newest one."""
+    """Index of the latest annotation of every request."""
     latest: dict[str | None, int] = {}
     for at, annotation in enumerate(annotations):
         if isinstance(annotation, Unusable):
@@ -168,8 +168,8 @@ def _latest_by_request(annotations: Sequence[Annotation | Unusable]) -> dict[str
 
 
 def _revision(record: RequestRecord | None, label: VendorLabel) -> _Plan:
-    """What to do about a request that is not open."""
-    # An open request that cannot be looked at has just been issued to somebody else.
+    """Plan for a request that is not open."""
+    # An open request that is not this vendor's has just been issued to another one.
     if record is None or record.state == "open":
         return _Plan("not-found")
     if record.state == "expired":
@@ -183,7 +183,7 @@ def _revision(record: RequestRecord | None, label: VendorLabel) -> _Plan:
 
 
 def _plan_of_submitted(latest: LatestAnnotation | None, label: VendorLabel, claim_id: str) -> _Plan:
-    """What to do about a request whose answer is on its way, or was lost before it was written.
+    """Plan for a request whose answer is on its way, or was lost before it was written.
 
     A correction does for both: it answers what is not answered. Kafka keeps the order.
     """

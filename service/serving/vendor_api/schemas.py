@@ -1,4 +1,4 @@
-"""What vendors send and get: the bodies of the vendor API."""
+"""Bodies of the vendor API's requests and responses."""
 
 from __future__ import annotations
 

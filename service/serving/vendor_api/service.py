@@ -1,4 +1,4 @@
-"""What vendors say of label requests: answers and skips, corrections and retractions."""
+"""Labels from vendors: answers and skips, corrections and retractions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class _Request(msgspec.Struct):
 
 
 class VendorService:
-    """The claims of all vendors; and their answers, which it sends to Kafka.
+    """Claims of all vendors, and their labels, which it sends to Kafka.
 
-    As with `Claims`, calls are made from threads that may wait, and raise `Refused` or `Unavailable`.
+    As with `Claims`, call it from threads that may block. Calls raise `Refused` or `Unavailable`.
     `calls` has the outcome of earlier calls.
     """
 
