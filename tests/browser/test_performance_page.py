@@ -85,7 +85,7 @@ def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> No
     )
     for mark in ("band", "course", "used", "best", "picked"):
         expect(chart.locator(f".{mark}")).to_have_count(1)
-    expect(chart.locator("line.wanted")).to_have_count(2)
+    expect(chart.locator("line.target")).to_have_count(2)
 
 
 def test_the_legend_calls_the_line_what_it_is(shown: Shown) -> None:
@@ -174,7 +174,7 @@ def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
 
 def test_how_the_scores_are_seen_is_told_without_a_hint_where_they_fit(shown: Shown) -> None:
     page = shown(the_snapshot())
-    expect(page.locator(".seeing")).to_contain_text("No model has most of the weight: informed")
+    expect(page.locator(".score-models")).to_contain_text("No model has most of the weight: informed")
     expect(page.locator(".hint")).to_have_count(0)
 
 
@@ -216,7 +216,7 @@ def test_without_targets_nothing_is_said_of_them(shown: Shown) -> None:
     page = shown(mail(dataclasses.replace(performance(), targets={}, missed={}), targets={}))
     expect(slider(page)).to_be_visible()
     expect(row(page, "P(all targets met)")).to_have_count(0)
-    expect(page.locator("#performance line.wanted")).to_have_count(0)
+    expect(page.locator("#performance line.target")).to_have_count(0)
 
 
 def test_costs_that_are_configured_are_told_in_their_unit(shown: Shown) -> None:
