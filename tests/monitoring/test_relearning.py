@@ -24,7 +24,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
-from service.statistics.change_points import what_remains
+from service.statistics.change_points import change_point_weights
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
 from service.statistics.tasks import EstimateAccuracy
@@ -99,7 +99,7 @@ def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_other
     told = outcomes(0)
     factors, _ = look(told, BY_CAMERA)
     of_it = told.cells // COLOURS == 1
-    alone = what_remains(
+    alone = change_point_weights(
         correct=told.correct[of_it], sizes=np.array([np.count_nonzero(of_it)]), run_length=RUN_LENGTH
     )
     np.testing.assert_allclose(factors[of_it], alone.factors)
