@@ -98,7 +98,7 @@ class Demo:
         """Start, watch, stop, judge; the exit code."""
         self._print(
             f"Credence demo: {self.seconds:g} s of a digit classifier behind two cameras. After "
-            f"{DEGRADES_AFTER * self.seconds:g} s {DEGRADED_CAMERA} degrades; Credence is not told."
+            f"{DEGRADES_AFTER * self.seconds:g} s {DEGRADED_CAMERA} degrades; Credence does not know it."
         )
         with Children(self.folder, self.stop.wait) as children:
             with self.console.status("Starting broker, Redis, labeller, producer and Credence"):

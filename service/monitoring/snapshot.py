@@ -191,7 +191,7 @@ def take_snapshot(
 
 
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
-    """Where suspicion wants labels of a grouping, if it does."""
+    """Shares of labels reserved for drifted groups of a grouping, if any have drifted."""
     one = None if drift is None else drift.groupings.get(grouping)
     shares = None if one is None else drift_label_shares(one.suspicion, one.drifted)
     return None if shares is None else Aim(shares, label_share)
