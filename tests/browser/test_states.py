@@ -32,7 +32,7 @@ def test_without_a_threshold_nothing_is_called_well(shown: Shown) -> None:
     expect(page.locator("table.groups")).not_to_contain_text("Verdict")
 
 
-def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(shown: Shown) -> None:
+def test_without_problems_the_page_says_so_and_shows_what_is_undecided(shown: Shown) -> None:
     page = shown(snapshot(8, alerts={"min_accuracy": 0.5}))
     expect(page.get_by_role("heading", name="No problems")).to_be_visible()
     expect(page.locator(".panel")).to_contain_text("Undecided, more labels needed: 3 of 3 by class")
@@ -55,7 +55,7 @@ WATCHED: Any = {
 }
 
 
-def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown: Shown) -> None:
+def test_what_evidence_confirms_has_a_badge_and_is_reported_with_its_strength(shown: Shown) -> None:
     page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
     expect(page.locator("tr.row", has_text="dog").locator(".confirmed")).to_have_text("confirmed")
     expect(page.locator(".finding .confirmed").first).to_have_text("confirmed")
@@ -63,7 +63,7 @@ def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown:
     expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
 
 
-def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
+def test_a_decline_is_reported_with_its_time(shown: Shown) -> None:
     taken = snapshot(200, changed="owl", **WATCHED)
     evidence = taken.groupings["class"].evidence
     assert evidence is not None
@@ -80,7 +80,7 @@ def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:
     expect(page.locator("tr.row .name").last).to_have_text("dog")
 
 
-def test_a_comparison_is_told_in_three_probabilities(shown: Shown) -> None:
+def test_a_comparison_is_reported_in_three_probabilities(shown: Shown) -> None:
     comparison = shown(snapshot(alerts=STRICT)).locator(".comparison")
     expect(comparison.get_by_role("listitem")).to_have_count(3)
     expect(comparison).to_contain_text("dog is less accurate")
@@ -94,13 +94,13 @@ def test_the_grouping_of_an_assessment_is_called_what_its_configuration_calls_it
     )
 
 
-def test_a_grouping_of_credence_itself_is_told_in_words(shown: Shown) -> None:
+def test_a_grouping_of_credence_itself_is_reported_in_words(shown: Shown) -> None:
     expect(shown(mail(performance())).locator("#assessments .card .eyebrow")).to_contain_text(
         "· by positive score"
     )
 
 
-def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> None:
+def test_the_members_of_an_ensemble_are_reported_also_on_a_phone(shown: Shown) -> None:
     page = shown(pooled(), viewport={"width": 360, "height": 740})
     members = page.get_by_role("table", name="The ensemble and its members by their precision")
     expect(members.get_by_role("rowheader")).to_have_text(["ensemble", "first", "second"])
@@ -137,7 +137,7 @@ def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now
         (60, "The estimate comes from its own labels"),
     ],
 )
-def test_a_group_tells_how_far_it_stands_on_its_own_labels(shown: Shown, labels: int, words: str) -> None:
+def test_a_group_shows_how_far_it_stands_on_its_own_labels(shown: Shown, labels: int, words: str) -> None:
     page = shown(snapshot(labels), "/?grouping=class&group=dog")
     expect(page.locator("#detail .estimate-source")).to_contain_text(words)
 
@@ -178,6 +178,6 @@ def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) ->
     expect(requests).not_to_contain_text("Predicted")
 
 
-def test_a_budget_that_never_renews_tells_no_time(shown: Shown) -> None:
+def test_a_budget_that_never_renews_shows_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
     expect(page.locator("#detail")).to_contain_text("No budget renews, or those that do are too small")

@@ -103,7 +103,7 @@ def test_facts_are_not_read_while_it_learns_nor_while_it_rests() -> None:
     assert watched.reads == 2
 
 
-def test_a_pool_that_is_away_is_told_and_read_again() -> None:
+def test_a_pool_that_is_away_is_reported_and_read_again() -> None:
     watched = Watched(ImmediateExecutor())
 
     def away() -> list[PoolRecord]:
@@ -128,7 +128,7 @@ def test_where_nobody_asks_no_fact_is_read() -> None:
     assert watched.reads == 0
 
 
-def test_a_failure_is_told_and_what_was_known_stays(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_reported_and_what_was_known_stays(caplog: pytest.LogCaptureFixture) -> None:
     watched = Watched(ImmediateExecutor())
     watched.refresh(0)
     before = watched.watch.snapshots["curve"]

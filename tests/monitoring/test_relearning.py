@@ -107,7 +107,7 @@ def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_other
     assert factors[of_it].min() < 0.01
 
 
-def test_it_is_told_which_group_changed_and_since_when() -> None:
+def test_it_is_reported_which_group_changed_and_since_when() -> None:
     told = outcomes(1)
     _, found = look(told, BY_CAMERA)
     assert list(found.change_points) == ["camera"]
@@ -257,7 +257,7 @@ def test_labels_that_are_known_are_forgotten_and_still_counted() -> None:
     assert not plain.change_points
 
 
-def test_what_was_believed_earlier_knows_no_later_change() -> None:
+def test_what_was_estimated_earlier_knows_no_later_change() -> None:
     alone = known(run_length=RUN_LENGTH, count=291)
     assert known(run_length=RUN_LENGTH, at=290.0).labels.freshness.sum() == alone.labels.freshness.sum() > 200
 

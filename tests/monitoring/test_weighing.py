@@ -147,7 +147,7 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60, rel=0.1)
 
 
-def test_a_label_that_was_drawn_for_a_group_without_traffic_tells_nothing_whoever_else_asked() -> None:
+def test_a_label_that_was_drawn_for_a_group_without_traffic_shows_nothing_whoever_else_asked() -> None:
     traffic: Shares = {(AGREE, "north"): 1.0}
     told = Told()
     told.add(30, 1.0, by="region", vote=AGREE)

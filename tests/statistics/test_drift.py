@@ -119,7 +119,7 @@ def test_a_group_without_recent_traffic_is_not_suspected() -> None:
     assert drift.excess[0] == 0
 
 
-def test_suspicion_is_by_the_mix_that_tells_most() -> None:
+def test_the_drift_score_is_the_largest_excess_over_all_mixes() -> None:
     mixes = [MixDrift(np.ones(2), np.array(surely)) for surely in ([0.1, 0.3], [0.2, 0.0])]
     assert drift_scores(mixes).tolist() == [0.2, 0.3]
 

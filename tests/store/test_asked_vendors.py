@@ -197,7 +197,7 @@ def test_before_there_are_vendors_a_label_may_be_signed(connection: Connection) 
     assert len(outcomes(site)) == 1
 
 
-def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_anew(
+def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_again(
     site: Site,
 ) -> None:
     asked(site, 30)
@@ -237,7 +237,7 @@ def test_with_the_first_vendors_an_open_request_is_given_to_one_by_its_next_atte
     assert apply(site, label(again, again.vendor), now=LATE) == []
 
 
-def test_without_vendors_again_a_vendors_request_takes_no_label_until_it_is_asked_anew(
+def test_without_vendors_again_a_vendors_request_takes_no_label_until_it_is_asked_again(
     connection: Connection,
 ) -> None:
     request = one_of(site_of(connection))

@@ -209,7 +209,7 @@ def test_another_vendor_learns_nothing_of_a_request(site: Site, verb: str) -> No
     assert store.list_claims("acme", now=NOW) == [held], "nor changes anything of it"
 
 
-def test_looking_tells_a_vendor_of_its_own_requests_alone(site: Site) -> None:
+def test_a_vendor_finds_only_its_own_requests(site: Site) -> None:
     store = claims(site)
     (request_id, *_) = of(site, "acme")
     free = store.find("acme", request_id, now=NOW)
@@ -220,7 +220,7 @@ def test_looking_tells_a_vendor_of_its_own_requests_alone(site: Site) -> None:
     assert store.find("acme", "f" * 24, now=NOW) is None
 
 
-def test_looking_tells_who_holds_a_request(site: Site) -> None:
+def test_a_found_request_shows_who_holds_it(site: Site) -> None:
     store = claims(site)
     (held,) = claim(site)
     found = store.find("acme", held.request_id, now=NOW)
@@ -251,7 +251,7 @@ def test_without_vendors_there_is_nothing_of_claims_in_redis(connection: Connect
     assert claim_keys(site) == set()
 
 
-def test_a_request_that_is_asked_anew_is_held_by_nobody(site: Site) -> None:
+def test_a_request_that_is_asked_again_is_held_by_nobody(site: Site) -> None:
     held = {vendor: claim(site, vendor, 100) for vendor in VENDORS}
     site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     late = NOW + LEASE_SECONDS
@@ -286,7 +286,7 @@ def test_an_answer_that_never_came_is_not_waited_for_longer_than_a_minute(site: 
     assert sent(site)[submitted.request_id].attempt == 2
 
 
-def test_a_request_that_is_claimed_and_not_answered_is_asked_anew_at_its_deadline(site: Site) -> None:
+def test_a_request_that_is_claimed_and_not_answered_is_asked_again_at_its_deadline(site: Site) -> None:
     held = claim_until_the_deadline(site)
     site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=NOW + LEASE_SECONDS)

@@ -166,7 +166,7 @@ def test_a_hash_key_that_redis_lost_is_put_back(connection: Connection) -> None:
     assert shared_hash_key(connection) == key
 
 
-def test_a_process_with_another_hash_key_is_told(connection: Connection) -> None:
+def test_a_process_with_another_hash_key_is_reported(connection: Connection) -> None:
     key = shared_hash_key(connection)
     connection.client.set(hash_key_key(connection.prefix), "00" * 16)
     with pytest.raises(HashKeyChanged, match="starts again"):

@@ -170,11 +170,11 @@ def test_an_answer_after_the_last_attempt_expired_comes_too_late(site: Site) -> 
     assert outcomes(site) == []
 
 
-def test_a_label_for_a_request_that_nobody_made_is_told(site: Site) -> None:
+def test_a_label_for_a_request_that_nobody_made_is_reported(site: Site) -> None:
     assert applied(site, label("answer", "cat", item="z")) == ["unknown_request"]
 
 
-def test_a_label_with_the_item_of_another_request_is_told(site: Site) -> None:
+def test_a_label_with_the_item_of_another_request_is_reported(site: Site) -> None:
     mixed_up = LabelEvent("r-a", "b", "answer", "cat", "0" * 16, NOW, "ana")
     assert applied(site, mixed_up) == ["item_mismatch"]
     assert outcomes(site) == []
@@ -202,7 +202,7 @@ def test_an_outcome_joins_the_prediction_with_its_label(site: Site) -> None:
     assert (entry.fact.predicted_at, entry.fact.requested_at) == (NOW, NOW)
 
 
-def test_the_stream_tells_every_change_and_no_skip(site: Site) -> None:
+def test_the_stream_shows_every_change_and_no_skip(site: Site) -> None:
     applied(site, ANSWER, TO_DOG, RETRACTION, label("correction", "owl"), label("skip", item="b"))
     assert told(site) == [(False, "cat"), (True, "dog"), (True, ""), (True, "owl")]
     first, *others = outcomes(site)
@@ -234,7 +234,7 @@ def test_vain_retractions_of_an_open_request_do_not_lock_out_its_answer(site: Si
 
 
 @pytest.mark.parametrize("first", [ANSWER, SKIP], ids=["answers", "skips"])
-def test_repeats_of_a_label_are_told_alike_when_they_come_again_after_a_correction(
+def test_repeats_of_a_label_are_reported_alike_when_they_come_again_after_a_correction(
     site: Site, first: LabelEvent
 ) -> None:
     repeats = [label(first.kind, first.true_class, time=NOW + i) for i in range(1, 40)]
@@ -268,7 +268,7 @@ def test_outcomes_are_read_on_from_the_last_one_known(site: Site) -> None:
     assert second.first == first.last < second.last
 
 
-def test_a_reader_starts_anew_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
+def test_a_reader_starts_again_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
     applied(site, ANSWER)
     backup = save(site.connection)
     applied(site, TO_DOG)
@@ -277,7 +277,7 @@ def test_a_reader_starts_anew_when_the_outcomes_were_restored_from_an_older_stat
     assert site.reader("m").outcomes(last) is None
 
 
-def test_a_reader_starts_anew_even_if_newer_outcomes_have_followed_the_restored_ones(site: Site) -> None:
+def test_a_reader_starts_again_even_if_newer_outcomes_have_followed_the_restored_ones(site: Site) -> None:
     applied(site, ANSWER)
     backup = save(site.connection)
     applied(site, TO_DOG)
@@ -287,7 +287,7 @@ def test_a_reader_starts_anew_even_if_newer_outcomes_have_followed_the_restored_
     assert site.reader("m").outcomes(last) is None
 
 
-def test_what_the_stream_has_let_go_of_is_told_with_every_page(site: Site) -> None:
+def test_what_the_stream_has_let_go_of_is_reported_with_every_page(site: Site) -> None:
     applied(site, ANSWER, label("answer", "owl", item="b"))
     first, second = outcomes(site)
     assert page(site).first == first.position

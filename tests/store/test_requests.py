@@ -250,7 +250,7 @@ def test_an_item_whose_budget_is_used_up_is_drawn_if_it_costs_nothing(site: Site
     assert issue(site, [again(site)], budget=1) == ["shared"]
 
 
-def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(site: Site) -> None:
+def test_an_item_that_is_forgotten_begins_again_unless_its_request_is_still_open(site: Site) -> None:
     issue(site, draws_of(site)[:2])
     skip = LabelEvent("r-a", "a", "skip", "", secrets.token_hex(8), NOW, "ana")
     site.labels("m").apply(0, [skip], now=NOW)

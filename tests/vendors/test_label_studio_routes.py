@@ -105,7 +105,7 @@ def test_an_export_that_is_imported_twice_changes_nothing_the_second_time(
     assert office.site.letters.reasons == []
 
 
-def test_what_cannot_be_taken_is_told_task_by_task(office: Office, acme: Caller) -> None:
+def test_what_cannot_be_taken_is_reported_task_by_task(office: Office, acme: Caller) -> None:
     good, lost, unknown, foreign = tasks(acme, 4)
     lost["data"]["claim_id"] = "another"
     foreign["data"]["item_id"] = foreign["data"]["request_id"] = "guessed"
@@ -246,7 +246,9 @@ def test_of_two_annotations_of_one_task_in_a_webhook_the_newer_one_answers(
     assert office.site.letters.reasons == []
 
 
-def test_a_request_has_two_keys_however_many_annotations_are_told_of_it(office: Office, acme: Caller) -> None:
+def test_a_request_has_two_keys_however_many_annotations_are_reported_of_it(
+    office: Office, acme: Caller
+) -> None:
     pattern = f"{office.connection.prefix}:*:annotat*"
     (claim,) = acme.claim()
     acme.answer(claim, "cat")
