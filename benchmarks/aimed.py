@@ -1,4 +1,4 @@
-"""How soon evidence tells that a group got worse, with labels that drift aims and without.
+"""How soon evidence confirms that a group got worse, with labels that drift aims and without.
 
 A model is watched as the service does it, without Kafka and Redis: traffic is counted and marked, the
 assessment's policy names groups by what is believed of them, drift names its share of them, and every group's
@@ -68,7 +68,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What one run told.
+    """Results of one run.
 
     Attributes:
         hours: from the fault to the alarm; those of the whole run without one.
@@ -168,8 +168,12 @@ class Watched:
         due = due_marks(self._marks, counts, None, self._model.drift, now=self._now)
         self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
         self._marks |= due.added
-        told = None if drift is None else drift.groupings["region"]
-        shares = None if told is None else drift_label_shares(told.suspicion, told.drifted)
+        drift_of_regions = None if drift is None else drift.groupings["region"]
+        shares = (
+            None
+            if drift_of_regions is None
+            else drift_label_shares(drift_of_regions.suspicion, drift_of_regions.drifted)
+        )
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)
         stands = acquisition_state(
             self._model.assessments["ask"], groupings["region"], np.zeros(self._question.groups)
@@ -183,7 +187,7 @@ class Watched:
         for group in named:
             self._answer(group, fresh[group], worse=worse)
         self._ledger.place(votes_missing=False)
-        return told is not None and bool(told.drifted[0])
+        return drift_of_regions is not None and bool(drift_of_regions.drifted[0])
 
     def _answer(self, group: int, shares: Floats, *, worse: bool) -> None:
         """A label of an item of the group, drawn evenly of what came in this round."""

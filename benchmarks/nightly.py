@@ -181,8 +181,8 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
 
 
 def _asked_items(messages: Any) -> dict[str, int]:
-    told = [json.loads(message) for message in messages]
-    return {one["request_id"]: int(one["item_id"]) for one in told}
+    label_requests = [json.loads(message) for message in messages]
+    return {one["request_id"]: int(one["item_id"]) for one in label_requests}
 
 
 def _answer(request: str, item: int, world: _World, now: float) -> LabelEvent:

@@ -177,8 +177,8 @@ def _table(sizes: Sequence[int], runs: int, every: int, seed: int) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for groups in sizes:
         rng = np.random.default_rng([seed, groups])
-        told = [confirmed(rng.random((groups, LABELS)) < THRESHOLD, rng, every) for _ in range(runs)]
-        rows.append((f"{groups}", tuple((100 * np.mean(told, axis=0)).tolist())))
+        shares = [confirmed(rng.random((groups, LABELS)) < THRESHOLD, rng, every) for _ in range(runs)]
+        rows.append((f"{groups}", tuple((100 * np.mean(shares, axis=0)).tolist())))
     return Table(
         f"runs in which the service ever confirms anything of a healthy group, %: {LABELS} labels of every "
         f"group, evaluated after every {every}, {runs} runs, alpha {ALPHA}",

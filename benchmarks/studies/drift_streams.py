@@ -205,8 +205,10 @@ def run_batch(study: DriftStudy, scenario: Scenario, first: int, runs: int) -> d
             believed[name].append((betas.mean(alpha, beta), *interval, labels, before.astype(np.float64)))
     at = truth[:, LOOKS - 1]
     return {
-        name: Followed(at, healthy, step, *(np.stack(column, axis=1) for column in zip(*told, strict=True)))
-        for name, told in believed.items()
+        name: Followed(
+            at, healthy, step, *(np.stack(column, axis=1) for column in zip(*columns, strict=True))
+        )
+        for name, columns in believed.items()
     }
 
 

@@ -39,7 +39,7 @@ class Way:
     """Who is labelled next.
 
     Attributes:
-        name: as it is told.
+        name: as it is shown.
         policy: of the assessment.
         task: of the assessment; its metric is accuracy.
         label_share: that drift aims, while a group has drifted.
@@ -61,9 +61,9 @@ _ASKED: Final = (
 )
 
 WAYS: Final = tuple(
-    Way(f"{name}{told}", policy, task, label_share)
+    Way(f"{name}{results}", policy, task, label_share)
     for name, policy, task in _ASKED
-    for told, label_share in (("", 0.0), (", aimed", DRIFT.label_share))
+    for results, label_share in (("", 0.0), (", aimed", DRIFT.label_share))
 )
 
 
