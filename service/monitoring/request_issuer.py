@@ -54,7 +54,7 @@ class RequestIssuer:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
+        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due_requests(now=now)]
         ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}

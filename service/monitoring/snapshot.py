@@ -22,7 +22,7 @@ from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
@@ -102,14 +102,14 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    known = weigh_model_labels(settings, index, ledger, now=now)
+    weighted = weigh_model_labels(settings, index, ledger, now=now)
     groupings = assess_groupings(
         settings=settings,
         index=index,
         probability_sums=facts.traffic.probability_sums,
         ledger=ledger,
         at=now,
-        known=known,
+        weighted=weighted,
         evidence=model_evidence(
             settings=settings,
             index=index,
@@ -145,7 +145,7 @@ def take_snapshot(
         name: ensemble_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
             rng=rng,
             interval=settings.interval,
@@ -156,7 +156,7 @@ def take_snapshot(
         name: challenge_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             ledger,
             now=now,
             interval=settings.interval,
@@ -191,9 +191,9 @@ def take_snapshot(
 
 
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
-    """Where suspicion wants labels of a grouping, if it does."""
+    """Shares of labels reserved for drifted groups of a grouping, if any have drifted."""
     one = None if drift is None else drift.groupings.get(grouping)
-    shares = None if one is None else aimed_shares(one.suspicion, one.drifted)
+    shares = None if one is None else drift_label_shares(one.suspicion, one.drifted)
     return None if shares is None else Aim(shares, label_share)
 
 
