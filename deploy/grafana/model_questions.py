@@ -99,7 +99,7 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
                 Says(
                     "Label budget",
                     "Labels left in the current period of each assessment, how many of them may be requested "
-                    "now, and how many are reserved for groups under suspicion. At 0 left nothing is "
+                    "now, and how many are reserved for suspected groups. At 0 left nothing is "
                     "requested until the budget renews.",
                     looks.COUNT,
                     0,

@@ -80,7 +80,7 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
             yield (
                 f"    about one label every {duration(1 / assessment.labels_per_second)}, at most "
                 f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
-                f"{budget.labels} labels are reserved for groups under suspicion"
+                f"{budget.labels} labels are reserved for suspected groups"
             )
 
 

@@ -106,10 +106,14 @@ class Rounds:
             )
             for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
         }
-        metrics.learns_performance(name for name, model in settings.models.items() if model.positive_class)
+        metrics.start_performance_counters(
+            name for name, model in settings.models.items() if model.positive_class
+        )
         if producer is not None:
             self._lease = LeaderLease(connection, lease_seconds=settings.schedule.lease_seconds)
-            metrics.may_lead({name: model.assessments for name, model in settings.models.items()})
+            metrics.start_request_counters(
+                {name: model.assessments for name, model in settings.models.items()}
+            )
             self._publisher = RequestPublisher(
                 producer,
                 settings.kafka.topics.label_requests,

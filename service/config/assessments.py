@@ -66,7 +66,7 @@ class Budget(Frozen):
     """a budget that renews is spread over its period; at most this share of it is spent at once (0.1 if
     absent)"""
     reserve: float | None = Field(default=None, ge=0, lt=1)
-    """of a budget that renews, this share is kept for groups under suspicion: those that have drifted or
+    """of a budget that renews, this share is kept for suspected groups: those that have drifted or
     changed, or are estimated, but not confirmed, to violate a threshold (0.2 if absent)"""
 
     @model_validator(mode="after")
@@ -83,7 +83,7 @@ class Budget(Frozen):
 
     @property
     def reserved_labels(self) -> int:
-        """Labels of a period that only groups under suspicion may get."""
+        """Labels of a period that only suspected groups may get."""
         return round(self.labels * (_RESERVE if self.reserve is None else self.reserve))
 
 
@@ -118,7 +118,7 @@ class AssessmentSettings(Frozen):
 
     @property
     def reserved_labels(self) -> int:
-        """Labels of every period that only groups under suspicion may get."""
+        """Labels of every period that only suspected groups may get."""
         return 0
 
     @property
@@ -142,7 +142,7 @@ class PolicySettings(AssessmentSettings):
 
     @property
     def reserved_labels(self) -> int:
-        """Labels of every period that only groups under suspicion may get; score bins never are."""
+        """Labels of every period that only suspected groups may get; score bins never are."""
         if self.budget.per_days is None or self.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}:
             return 0
         return self.budget.reserved_labels

@@ -1,9 +1,9 @@
 """How many labels an assessment may request now: a budget that lasts its period (pure).
 
-A budget that renews is spent by a token bucket. A share of it, the reserve, is only for groups under
-suspicion. The rest arrives in the bucket over the period, and the bucket holds at most the burst. What does
-not fit is not lost: it arrives later in the period. While traffic is above its mean more arrives, while it
-is below, less. A budget that does not renew is spent as fast as labels are wanted.
+A budget that renews is spent by a token bucket. A share of it, the reserve, is only for suspected groups. The
+rest arrives in the bucket over the period, and the bucket holds at most the burst. What does not fit is not
+lost: it arrives later in the period. While traffic is above its mean more arrives, while it is below, less. A
+budget that does not renew is spent as fast as labels are wanted.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class BudgetState:
     remaining: int  # labels left in this window
     renews_at: float | None  # when the next window begins, seconds since the epoch; None if never
     available: int  # labels that may be requested now, for any group
-    reserve: int  # labels left that only groups under suspicion may get
+    reserve: int  # labels left that only suspected groups may get
     spending: Spending | None  # what the bucket holds now; None of a budget that does not renew
     stored: bytes  # the record that `spending` follows from; empty without one
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no label can be requested until the budget renews, even for a group under suspicion."""
+        """Whether no label can be requested until the budget renews, even for a suspected group."""
         return self.remaining == 0
 
     def seconds_per_label(self, now: float) -> float:
@@ -87,10 +87,7 @@ def budget_state(
     stored = requests.buckets.get(name, b"")
     last = Spending.parse(stored) if stored else Spending(number, 0, burst, now)
     if last.window < number:
-        # What the bucket holds stays in it; what the last period did not spend is gone.
-        begun = number * period
-        filled = min(burst, last.tokens + (begun - last.at) * paced / period)
-        last = Spending(number, 0, filled, begun)
+        last = Spending(number, 0, burst, number * period)
     left = max(0, min(paced, paced - (used - last.reserve_used)))
     tokens = min(last.tokens, left)
     pace = _pace(traffic, period=period)
@@ -125,9 +122,9 @@ def _pace(traffic: Sequence[tuple[float, int]], *, period: float) -> float:
     if now - times[0] < 2 * recent:
         return 1.0
     begin = max(times[0], now - period)
-    before, lately = np.interp([begin, now - recent], times, counts)
+    before, until_recent = np.interp([begin, now - recent], times, counts)
     predictions = counts[-1] - before
     if predictions <= 0:
         return 0.0
-    relative = (counts[-1] - lately) / recent * (now - begin) / predictions
+    relative = (counts[-1] - until_recent) / recent * (now - begin) / predictions
     return float(1 - _FOLLOWED + _FOLLOWED * relative)

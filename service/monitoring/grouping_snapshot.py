@@ -11,7 +11,7 @@ from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.domain.arrays import Flags, Floats
 from service.domain.groupings import Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.change_discounting import Relearned
+from service.monitoring.change_discounting import DetectedChange
 from service.monitoring.group_index import Groups
 from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
@@ -75,7 +75,7 @@ class GroupingSnapshot:
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
     # groups whose accuracy has changed, by name: labels from before count little
-    relearned: Mapping[str, Relearned]
+    change_points: Mapping[str, DetectedChange]
 
     @property
     def cost(self) -> Estimate | None:
@@ -93,7 +93,7 @@ def grouping_snapshot(
     confusion: ConfusionSnapshot | None,
     positive: Floats | None,
     evidence: GroupingEvidence | None,
-    relearned: Mapping[str, Relearned],
+    change_points: Mapping[str, DetectedChange],
 ) -> GroupingSnapshot:
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     alerts = settings.alerts
@@ -142,7 +142,7 @@ def grouping_snapshot(
         missed=groups.missed,
         positive=positive,
         evidence=evidence,
-        relearned=relearned,
+        change_points=change_points,
     )
 
 

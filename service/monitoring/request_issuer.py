@@ -40,7 +40,7 @@ class _Wanted:
     """Labels that an assessment may request in a round."""
 
     available: int  # for any group
-    reserve: int  # for groups under suspicion
+    reserve: int  # for suspected groups
     most: int  # in all
 
     def any_group(self, from_reserve: int) -> int:
@@ -68,7 +68,7 @@ class RequestIssuer:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
+        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due_requests(now=now)]
         ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
@@ -139,7 +139,7 @@ class RequestIssuer:
     ) -> tuple[list[Draw], int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups are under suspicion, it names its share of them first, and those that the reserve pays;
+        Where groups are suspected, it names its share of them first, and those that the reserve pays;
         these items come first, and their number is returned too. What it does not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many

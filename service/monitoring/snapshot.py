@@ -102,14 +102,14 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    known = weigh_model_labels(settings, index, ledger, now=now)
+    weighted = weigh_model_labels(settings, index, ledger, now=now)
     groupings = assess_groupings(
         settings=settings,
         index=index,
         probability_sums=facts.traffic.probability_sums,
         ledger=ledger,
         at=now,
-        known=known,
+        weighted=weighted,
         evidence=model_evidence(
             settings=settings,
             index=index,
@@ -153,7 +153,7 @@ def take_snapshot(
         name: ensemble_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
             rng=rng,
             interval=settings.interval,
@@ -164,7 +164,7 @@ def take_snapshot(
         name: challenge_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             ledger,
             now=now,
             interval=settings.interval,

@@ -1,4 +1,4 @@
-"""Groups under suspicion: they get a share of the label requests, and the reserve of a budget (pure)."""
+"""Suspected groups: they get a share of the label requests, and the reserve of a budget (pure)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from service.domain.arrays import Flags, Floats
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 
 
 @dataclass(frozen=True)
 class Aim:
-    """Label requests for groups under suspicion."""
+    """Label requests for suspected groups."""
 
     shares: Floats  # of them, per group [G]
     label_share: float  # of the label requests that any group may get
@@ -34,7 +34,7 @@ class Aim:
         return named
 
     def among(self, available: Flags) -> Floats | None:
-        """The same shares, of groups that can be asked alone [G]; None where suspicion is on none."""
+        """The same shares, of groups that can be asked alone [G]; None where none is suspected."""
         shares = np.where(available, self.shares, 0.0)
         total = shares.sum()
         return None if total == 0 else np.asarray(shares / total, np.float64)
@@ -43,9 +43,9 @@ class Aim:
 def suspected_aim(
     grouping: GroupingSnapshot | None, drift: GroupingDrift | None, *, label_share: float, since: float
 ) -> Aim | None:
-    """Where suspicion asks for labels of a grouping; None where no group is under suspicion.
+    """Label requests for the suspected groups of a grouping; None where no group is.
 
-    A group is under suspicion if its traffic has drifted, with its drift score as weight; if its accuracy has
+    A group is suspected if its traffic has drifted, with its drift score as weight; if its accuracy has
     changed at `since` or later; and if it is estimated to violate a threshold, until evidence confirms that.
     """
     if grouping is None:
@@ -54,11 +54,11 @@ def suspected_aim(
     if (evidence := grouping.evidence) is not None:
         low = low & ~evidence.confirmed["below_threshold"]
         miscalibrated = miscalibrated & ~evidence.confirmed["miscalibrated"]
-    suspicion = np.where(low | miscalibrated, 1.0, 0.0)
+    weights = np.where(low | miscalibrated, 1.0, 0.0)
     if drift is not None:
-        suspicion = np.maximum(suspicion, np.where(drift.drifted, drift.suspicion, 0.0))
-    for group, change in grouping.relearned.items():
+        weights = np.maximum(weights, np.where(drift.drifted, drift.suspicion, 0.0))
+    for group, change in grouping.change_points.items():
         if change.since >= since:
-            suspicion[grouping.groups.index(group)] = 1.0
-    shares = aimed_shares(suspicion)
+            weights[grouping.groups.index(group)] = 1.0
+    shares = drift_label_shares(weights, weights > 0)
     return None if shares is None else Aim(shares, label_share)

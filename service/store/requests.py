@@ -1,4 +1,4 @@
-"""Label requests in Redis: drawn and issued, published, expired, answered."""
+"""Label requests in Redis: draw, issue, publish, expire."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 
 from service.store.claims import claimable_key
-from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
+from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
-from service.store.request_registry import item_digest, place_of, records_per_bucket
+from service.store.request_registry import item_digest, locate_record, records_per_bucket
 from service.store.shards import pack_hash
 
 IssueStatus = Literal["issued", "gone", "shared", "budget"]
@@ -111,7 +111,7 @@ class Payment:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueRequest:
     """One request whose deadline has passed."""
 
     request_id: str
@@ -129,7 +129,7 @@ class Renewal:
         item_id: needed if the vendor changes.
     """
 
-    due: Due
+    due: DueRequest
     deadline: float | None = None
     message: bytes = b""
     vendor: str = ""
@@ -159,7 +159,7 @@ class RequestStore(ModelStore):
         self._outcome_limit = outcome_limit
         self._claiming = frozenset(claiming)
 
-    def pooled(
+    def read_pools(
         self, partitions: Sequence[int], fields: Sequence[bytes]
     ) -> list[tuple[list[bytes | None], list[bytes]]]:
         """Per partition the encoded sketches of the given fields, and entries of the drawn items in them.
@@ -207,20 +207,20 @@ class RequestStore(ModelStore):
         arguments.append(len(draws))
         for draw in draws:
             vendor = draw.open.vendor
-            place = place_of(draw.request_id)
+            location = locate_record(draw.request_id)
             names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
-            names += [keys.request(draw.request_id), keys.asked(place.bucket)]
+            names += [keys.request(draw.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
-            arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, place.field]
+            arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, location.field]
             arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
             arguments += [msgspec.json.encode(draw.open), draw.deadline]
         statuses = self._run_fenced("issue_requests", names, arguments)
         return [status.decode() for status in statuses]
 
-    def due(self, *, now: float, limit: int = 500) -> list[Due]:
+    def due_requests(self, *, now: float, limit: int = 500) -> list[DueRequest]:
         """Requests whose deadline has passed, oldest first."""
         client, keys = self._connection.client, self._keys
-        with unavailable_when_away():
+        with translate_redis_errors():
             ids = [i.decode() for i in client.zrangebyscore(keys.deadlines, "-inf", now, 0, limit)]
             if not ids:
                 return []
@@ -230,7 +230,7 @@ class RequestStore(ModelStore):
                 pipeline.hget(keys.request(request_id), "message")
             opened, *messages = pipeline.execute()
         return [
-            Due(request_id, msgspec.json.decode(text, type=OpenRequest), message)
+            DueRequest(request_id, msgspec.json.decode(text, type=OpenRequest), message)
             for request_id, text, message in zip(ids, opened, messages, strict=True)
             if text is not None and message is not None
         ]
@@ -249,24 +249,24 @@ class RequestStore(ModelStore):
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor
             again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1, vendor=vendor)
-            place = place_of(renewal.due.request_id)
-            names += [keys.request(renewal.due.request_id), keys.asked(place.bucket)]
+            location = locate_record(renewal.due.request_id)
+            names += [keys.request(renewal.due.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, before))
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
-            arguments += [renewal.due.request_id, place.field, attempt]
+            arguments += [renewal.due.request_id, location.field, attempt]
             arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
             arguments.append(msgspec.json.encode(again))
             arguments.append(b"" if vendor == before else item_digest(renewal.item_id, vendor))
         statuses = self._run_fenced("expire_requests", names, arguments)
         return [status.decode() for status in statuses]
 
-    def outbox(self) -> dict[str, bytes]:
+    def read_outbox(self) -> dict[str, bytes]:
         """Messages to publish, by `request id/attempt`."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             return {k.decode(): v for k, v in self._connection.client.hgetall(self._keys.outbox).items()}
 
-    def published(self, entries: Sequence[str]) -> None:
+    def remove_published(self, entries: Sequence[str]) -> None:
         """Remove published messages from the outbox."""
         if entries:
-            with unavailable_when_away():
+            with translate_redis_errors():
                 self._connection.client.hdel(self._keys.outbox, *entries)

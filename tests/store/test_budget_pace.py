@@ -1,4 +1,4 @@
-"""A budget that renews lasts its period: with other leaders, old snapshots, and groups under suspicion."""
+"""A budget that renews lasts its period: with other leaders, old snapshots, and suspected groups."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def answer(site: Site, now: float, *, weak: str = "") -> None:
     """Answer what is open: predictions are right, but a third of the weak region's are wrong."""
     store = site.requests("m")
     events = []
-    for text in store.outbox().values():
+    for text in store.read_outbox().values():
         one = json.loads(text)
         opened = site.reader("m").requests().open[one["request_id"]]
         true_class = "dog" if opened.group == weak and int(one["item_id"]) % 3 == 0 else "cat"
@@ -84,7 +84,7 @@ def answer(site: Site, now: float, *, weak: str = "") -> None:
             LabelEvent(one["request_id"], one["item_id"], "answer", true_class, "0" * 16, now, "ana")
         )
     site.labels("m").apply(0, events, now=now)
-    store.published(list(store.outbox()))
+    store.remove_published(list(store.read_outbox()))
 
 
 def test_the_first_round_takes_the_burst_and_later_ones_what_has_arrived(connection: Connection) -> None:
@@ -130,7 +130,7 @@ def test_a_group_that_is_estimated_too_low_gets_the_reserve(connection: Connecti
     assert (after.reserve, after.remaining) == (0, LABELS - 40 - RESERVE)
 
 
-def test_without_suspicion_the_reserve_is_not_touched(connection: Connection) -> None:
+def test_while_no_group_is_suspected_the_reserve_is_not_touched(connection: Connection) -> None:
     site = site_of(connection, burst=1.0)
     monitor = site.monitor("m")
     assert ask(monitor, MIDNIGHT) == LABELS - RESERVE

@@ -26,7 +26,7 @@ class BudgetState(Document):
     remaining: int = Field(description="left in this period")
     renews_at: Seconds | None = Field(description="when the next period begins; null: never")
     available: int = Field(description="that may be requested now, for any group")
-    reserve: int = Field(description="left in this period that only groups under suspicion may get")
+    reserve: int = Field(description="left in this period that only suspected groups may get")
     seconds_per_label: float | None = Field(
         description="mean time between two labels until the budget renews; null if no label is due"
     )

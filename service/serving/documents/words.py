@@ -82,7 +82,7 @@ def budget_sentence(budget: BudgetState, labels: int, now: float) -> str:
     if math.isfinite(pace):
         sentence += f"; about one label every {duration(pace)} until then"
     if budget.reserve:
-        sentence += f"; {budget.reserve:,} of them are reserved for groups under suspicion"
+        sentence += f"; {budget.reserve:,} of them are reserved for suspected groups"
     return f"{sentence}."
 
 
@@ -198,7 +198,7 @@ def _measured(interval: Interval | None) -> str:
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
     """Why the next label request may go to a group."""
     if state.aim is not None and state.aim.shares[group] > 0:
-        return f"{_why_policy(state, grouping, group)}; and it is under suspicion"
+        return f"{_why_policy(state, grouping, group)}; and it is suspected"
     return _why_policy(state, grouping, group)
 
 
