@@ -20,12 +20,13 @@ from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
-from service.monitoring.assessment_snapshot import Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import acquisition_state, select_groups
 from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
+from service.monitoring.suspected_groups import Aim
 from service.replay.tables import Table, print_tables
 from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import log_e_below

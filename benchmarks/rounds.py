@@ -43,7 +43,7 @@ from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
 from service.store.records import PoolRecord
-from service.store.requests import RequestStore
+from service.store.requests import Payment, RequestStore
 from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "sorter"
@@ -227,8 +227,7 @@ class Site:
             self.requests.issue(
                 epoch=1,
                 assessment=name,
-                window=f"{name}|0",
-                budget=10_000_000,
+                payment=Payment(f"{name}|0", 10_000_000),
                 now=self.now,
                 draws=draws,
             )

@@ -97,7 +97,7 @@ def snapshot_of(settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger
         settings=settings.models["m"],
         facts=Facts(
             traffic=traffic,
-            requests=RequestFacts({}, 0, {}, {}),
+            requests=RequestFacts({}, 0, {}, {}, {}),
             ledger=ledger,
             index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
         ),

@@ -83,7 +83,8 @@ class Case:
             "task": "identification",
             "grouping": ASKS,
             "policy": self.policy,
-            "budget": {"labels": LABELS * STEPS_A_DAY, "per_days": 1},
+            # As many a step as the run asks for, whenever it does.
+            "budget": {"labels": LABELS * STEPS_A_DAY, "per_days": 1, "burst": 1.0, "reserve": 0.0},
             "max_in_flight": LABELS,
         }
         groupings = {name: {"by": "attribute", "attribute": name} for name in WIDE.attribute_names}

@@ -17,7 +17,7 @@ from scipy import special
 from benchmarks.studies.inputs_items import Change, Items
 from benchmarks.studies.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
 from service.domain.arrays import Flags, Floats, Indices
-from service.monitoring.assessment_snapshot import Aim
+from service.monitoring.suspected_groups import Aim
 from service.statistics import beta as betas
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.curves import LearnedCurve

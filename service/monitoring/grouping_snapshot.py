@@ -154,10 +154,7 @@ def _seconds_to(
     Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
     is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
     """
-    budgets = [assessment.budget for assessment in settings.assessments.values()]
-    labels_per_second = sum(
-        budget.labels / (budget.per_days * 86_400) for budget in budgets if budget.per_days is not None
-    )
+    labels_per_second = sum(assessment.labels_per_second for assessment in settings.assessments.values())
     if labels is None or labels_per_second == 0:
         return None
     decay = settings.label_decay_per_second

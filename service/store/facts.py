@@ -31,6 +31,9 @@ from service.store.traffic_pages import stored_traffic
 _REPLIES = 5
 """Replies to one shard's part of the pipeline."""
 
+_BUCKET = b"|bucket"
+"""How the field of a token bucket ends, in the hash of budgets."""
+
 _POOL_SAMPLE = 32
 """Items of every shard's pool whose age is read."""
 
@@ -126,12 +129,14 @@ class RequestFacts:
         open: requests in flight, by id.
         outbox_size: messages to publish.
         budget: labels used, by `assessment|window`.
+        buckets: records of the token buckets of budgets that renew, by assessment.
         tallies: counts by (event, assessment).
     """
 
     open: dict[str, OpenRequest]
     outbox_size: int
     budget: dict[str, int]
+    buckets: dict[str, bytes]
     tallies: dict[tuple[str, str], int]
 
 
@@ -207,7 +212,8 @@ class FactReader(ModelStore):
         return RequestFacts(
             open={k.decode(): msgspec.json.decode(v, type=OpenRequest) for k, v in opened.items()},
             outbox_size=outbox_size,
-            budget={k.decode(): int(v) for k, v in budget.items()},
+            budget={k.decode(): int(v) for k, v in budget.items() if not k.endswith(_BUCKET)},
+            buckets={k.removesuffix(_BUCKET).decode(): v for k, v in budget.items() if k.endswith(_BUCKET)},
             tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
         )
 

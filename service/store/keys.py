@@ -23,7 +23,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by digest of a Label Studio annotation's identity; only the latest one of a request | `correction_days` |
 | `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the latest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
-| `P:{m}:budget` | hash | `assessment|window` -> labels used | two windows; for ever, where the budget does not renew |
+| `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |

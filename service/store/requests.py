@@ -69,6 +69,48 @@ class Draw:
 
 
 @dataclass(frozen=True)
+class Spending:
+    """How a budget that renews is being spent: its token bucket.
+
+    Attributes:
+        window: number of the budget's period.
+        reserve_used: labels that were taken from the reserve in this period.
+        tokens: labels that the bucket holds.
+        at: when it held them, seconds since the epoch.
+    """
+
+    window: int
+    reserve_used: int
+    tokens: float
+    at: float
+
+    @classmethod
+    def parse(cls, record: bytes) -> Spending:
+        """From the field of the budget."""
+        window, reserve_used, tokens, at = record.split(b"|")
+        return cls(int(window), int(reserve_used), float(tokens), float(at))
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What pays for the requests of one assessment in one round.
+
+    Attributes:
+        window: field of the budget.
+        labels: that the budget allows in this window.
+        spending: of a budget that renews.
+        stored: the record that `spending` was computed from; empty without one.
+        from_reserve: as many of the first requests are taken from the reserve.
+    """
+
+    window: str
+    labels: int
+    spending: Spending | None = None
+    stored: bytes = b""
+    from_reserve: int = 0
+
+
+@dataclass(frozen=True)
 class DueRequest:
     """One request whose deadline has passed."""
 
@@ -141,12 +183,12 @@ class RequestStore(ModelStore):
         return replies
 
     def issue(
-        self, *, epoch: int, assessment: str, window: str, budget: int, now: float, draws: Sequence[Draw]
+        self, *, epoch: int, assessment: str, payment: Payment, now: float, draws: Sequence[Draw]
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
-        An item that was requested before costs nothing: its label counts as drawn once more. `window` is the
-        field of the budget that pays, of at most `budget` labels; `epoch` is the leader's.
+        An item that was requested before costs nothing: its label counts as drawn once more. `epoch` is the
+        leader's. If the bucket has changed since `payment` was computed, nothing is issued.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -155,9 +197,14 @@ class RequestStore(ModelStore):
             return []
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.outcomes]
-        arguments: list[Argument] = [epoch, window, budget, assessment]
+        arguments: list[Argument] = [epoch, payment.window, payment.labels, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
-        arguments += [self._outcome_limit, len(draws)]
+        arguments += [self._outcome_limit, payment.stored, payment.from_reserve]
+        if (spending := payment.spending) is None:
+            arguments += ["", 0, 0.0, 0.0]
+        else:
+            arguments += [spending.window, spending.reserve_used, repr(spending.tokens), repr(spending.at)]
+        arguments.append(len(draws))
         for draw in draws:
             vendor = draw.open.vendor
             location = locate_record(draw.request_id)

@@ -159,7 +159,7 @@ def snapshot(
         settings=there.settings,
         facts=Facts(
             traffic=there.traffic,
-            requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
+            requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {}, {("issued", "worst"): 40}),
             ledger=there.ledger,
             index=there.index,
             marks=marks or {},

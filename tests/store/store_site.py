@@ -36,7 +36,7 @@ from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
-from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
+from service.store.requests import Draw, IssueStatus, OpenRequest, Payment, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
 from service.telemetry.instruments import PipelineMetrics
 
@@ -420,13 +420,13 @@ def issue(
     assessment: str = "ask",
     window: str = "ask|0",
     budget: int = 100,
+    payment: Payment | None = None,
     connection: Connection | None = None,
 ) -> list[IssueStatus]:
     return site.requests("m", connection).issue(
         epoch=epoch,
         assessment=assessment,
-        window=window,
-        budget=budget,
+        payment=Payment(window, budget) if payment is None else payment,
         now=NOW,
         draws=draws,
     )

@@ -127,7 +127,7 @@ def test_a_budget_is_spent_and_not_exceeded(connection: Connection) -> None:
         answer(site, 4)
     assert issued == [4, 4, 2, 0, 0]
     assert site.reader("m").requests().budget == {"ask|0": 10}
-    assert monitor.refresh(NOW).assessments["ask"].budget_remaining == 0
+    assert monitor.refresh(NOW).assessments["ask"].budget.remaining == 0
 
 
 def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) -> None:
@@ -140,7 +140,7 @@ def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) ->
 
 
 def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
-    daily = asking(budget={"labels": 5, "per_days": 1}, lease_seconds=1e7)
+    daily = asking(budget={"labels": 5, "per_days": 1, "burst": 1, "reserve": 0}, lease_seconds=1e7)
     site = Site(connection, model({"ask": daily}))
     site.take_in(stream(200))
     monitor = site.monitor("m")

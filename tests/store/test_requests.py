@@ -20,7 +20,7 @@ from service.store.facts import SharedDraw
 from service.store.labels import LabelEvent, LabelStore
 from service.store.records import decode_fact, decode_pool_record
 from service.store.request_registry import BUCKETS, locate_record
-from service.store.requests import Draw, DueRequest, ExpiryStatus, Renewal, RequestStore
+from service.store.requests import Draw, DueRequest, ExpiryStatus, Payment, Renewal, RequestStore
 from service.store.shards import pack_hash
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
@@ -101,7 +101,9 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_
     labels = LabelStore(connection, site.keys("m"), **bounds)
 
     def ask(number: int, at: float) -> None:
-        store.issue(epoch=1, assessment="ask", window="ask|0", budget=9, now=at, draws=[draws[items[number]]])
+        store.issue(
+            epoch=1, assessment="ask", payment=Payment("ask|0", 9), now=at, draws=[draws[items[number]]]
+        )
 
     for number in range(3):
         ask(number, NOW + number)

@@ -1,7 +1,7 @@
 /** Standing questions, and what has been found. */
 
 import { h, s } from "./dom.js";
-import { count, pluralize, percent, points, probability, threshold, when } from "./format.js";
+import { count, duration, percent, pluralize, points, probability, threshold, when } from "./format.js";
 import { ASSESSMENTS_HELP, help } from "./help.js";
 
 const SHOWN = 6;
@@ -56,9 +56,13 @@ function card(assessment) {
       h(
         "p",
         { class: "note" },
-        `${pluralize(budget.remaining, "label")} of ${count(budget.labels)} left`,
-        budget.renews_at !== null && ", renewed ",
+        budget.remaining === 0
+          ? h("strong", {}, `Budget exhausted: all ${pluralize(budget.labels, "label")} spent`)
+          : `${pluralize(budget.remaining, "label")} of ${count(budget.labels)} left`,
+        budget.renews_at !== null && ", renews ",
         budget.renews_at !== null && when(budget.renews_at, "until"),
+        budget.seconds_per_label !== null && `, about one label every ${duration(budget.seconds_per_label)} until then`,
+        budget.reserve > 0 && `, ${count(budget.reserve)} reserved for suspected groups`,
         ` · ${count(assessment.open_requests)} open of at most ${count(assessment.max_in_flight)}`,
         assessment.oldest_request_at !== null && ", oldest ",
         assessment.oldest_request_at !== null && when(assessment.oldest_request_at),
