@@ -21,9 +21,7 @@ def labelled(scores: np.ndarray, probabilities: np.ndarray, known: int, *, unit:
     return bin_scores(scores, labels.astype(np.int64), unit=unit)
 
 
-def learnt(
-    bins: ScoreBins, *, unit: bool = True, unlabelled: UnlabelledFit | None = None
-) -> ScorePosterior:
+def learnt(bins: ScoreBins, *, unit: bool = True, unlabelled: UnlabelledFit | None = None) -> ScorePosterior:
     return learn_scores(bins, np.random.default_rng(1), draws=300, unit=unit, unlabelled=unlabelled)
 
 
