@@ -116,7 +116,7 @@ class EvidenceSettings(Frozen):
 
 
 class DriftSettings(Frozen):
-    """How recent traffic is compared with a reference, without labels, and what suspicion does."""
+    """How recent traffic is compared with a reference without labels, and how drift directs requests."""
 
     window_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
     """how far back traffic is recent; whole days leave out differences of day and night"""

@@ -50,7 +50,7 @@ def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels:
     return registry.get_sample_value(name, {"model": "m", "grouping": "class", **labels})
 
 
-def test_a_group_tells_its_evidence() -> None:
+def test_a_group_shows_its_evidence() -> None:
     evidence = by_class().evidence
     assert evidence is not None
     told = group_state(declined(), "class", by_class(), dog()).evidence
@@ -86,7 +86,7 @@ def test_a_finding_says_whether_evidence_confirms_it() -> None:
     assert not any(one.confirmed for one in others)
 
 
-def test_changes_are_told_with_their_times() -> None:
+def test_changes_are_reported_with_their_times() -> None:
     evidence = by_class().evidence
     assert evidence is not None
     change = evidence.changes[by_class().groups.index("owl")]
@@ -113,7 +113,7 @@ def test_e_values_are_samples_by_kind() -> None:
     assert sample(declined(), "credence_group_evidence_confirmed", group="cat", kind="below_threshold") == 0
 
 
-def test_groups_that_alarm_are_told_one_by_one_and_the_others_by_the_highest() -> None:
+def test_groups_that_alarm_are_reported_one_by_one_and_the_others_by_the_highest() -> None:
     taken = snapshot(200, alerts={"min_accuracy": 0.8}, forgetting=NOTHING_FORGOTTEN)
     evidence = taken.groupings["class"].evidence
     assert evidence is not None

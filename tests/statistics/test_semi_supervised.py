@@ -27,7 +27,7 @@ def learnt(bins: ScoreBins, *, unit: bool = True, unlabelled: UnlabelledFit | No
 
 @cache
 def alone(drawn: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int) -> UnlabelledFit:
-    """What so many scores tell without labels, whichever of them are labelled."""
+    """Fit to so many scores without labels, shared by tests that label some of them."""
     bins = bin_scores(drawn(count)[0])
     return fit_unlabelled(bins, np.random.default_rng(2), draws=600, unit=True)
 
@@ -70,7 +70,7 @@ def test_of_classes_that_overlap_the_mixture_is_not_believed() -> None:
     assert error(posterior, special.expit(1.7 * special.logit(posterior.bins.scores))) < 0.08
 
 
-def test_of_classes_that_are_separated_the_mixture_tells_what_labels_do_not() -> None:
+def test_of_classes_that_are_separated_the_mixture_shows_what_labels_do_not() -> None:
     scores, probabilities = two_lumps()
     posterior = learnt(labelled(scores, probabilities, 40))
     assert posterior.weights["mixture"] + posterior.weights["informed"] > 0.5
@@ -78,7 +78,7 @@ def test_of_classes_that_are_separated_the_mixture_tells_what_labels_do_not() ->
     assert error(posterior, truth) < 0.03
 
 
-def test_without_a_label_it_tells_how_unsure_it_is() -> None:
+def test_without_a_label_it_shows_how_unsure_it_is() -> None:
     posterior = learnt(labelled(*overlapping(), 0), unlabelled=alone(overlapping, COUNT))
     shares = posterior.probabilities @ posterior.bins.counts / posterior.bins.total
     lower, upper = np.quantile(shares, [0.025, 0.975])
@@ -108,14 +108,14 @@ def test_margins_are_learnt_too() -> None:
 
 
 @pytest.fixture(scope="module")
-def anew() -> ScorePosterior:
-    """Learned from scores that nothing was learned of before."""
+def fresh() -> ScorePosterior:
+    """Posterior with a fit of its own to the scores."""
     return learnt(labelled(*two_lumps(1_000), 20))
 
 
-def test_the_same_seed_tells_the_same(anew: ScorePosterior) -> None:
+def test_the_same_seed_gives_the_same(fresh: ScorePosterior) -> None:
     again = learnt(labelled(*two_lumps(1_000), 20))
-    assert np.array_equal(anew.probabilities, again.probabilities)
+    assert np.array_equal(fresh.probabilities, again.probabilities)
 
 
 @pytest.mark.parametrize("top", [0.0, 1e-6, 0.02, 0.1, 0.3])
@@ -128,6 +128,6 @@ def test_negative_labels_of_low_scores_alone_tell_of_few_positive_items(top: flo
     assert np.quantile(shares, 0.5) < 0.15
 
 
-def test_scores_by_themselves_may_be_learned_before(anew: ScorePosterior) -> None:
+def test_scores_by_themselves_may_be_learned_before(fresh: ScorePosterior) -> None:
     told = learnt(labelled(*two_lumps(1_000), 20), unlabelled=alone(two_lumps, 1_000))
-    assert told.probabilities.mean(axis=0) == pytest.approx(anew.probabilities.mean(axis=0), abs=0.1)
+    assert told.probabilities.mean(axis=0) == pytest.approx(fresh.probabilities.mean(axis=0), abs=0.1)
