@@ -175,8 +175,7 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
                 answers = [_answer(request, item, world, now) for request, item in items.items()]
                 if answers:
                     labels.apply(0, answers, now=now)
-        for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
-            client.unlink(key)
+        client.unlink(*client.scan_iter(f"{settings.redis.prefix}:*", count=1_000))
     return Result(len(asked), list(_errors(world, np.array(asked, np.intp), case.groups)), confirmed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, get_args
 
 import jsonschema
@@ -14,6 +15,7 @@ from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 
 from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.history import Moment
+from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.groups import SortKey
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
@@ -26,12 +28,14 @@ def remembered() -> tuple[Moment, ...]:
     return tuple(recalled(there, before, at) for at in (NOW - 3_500, NOW - 2_500, NOW - 1_500))
 
 
-TAKEN = snapshot(alerts=ALERTS, past=remembered())
+@cache
+def taken() -> ModelSnapshot:
+    return snapshot(alerts=ALERTS, past=remembered())
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with served({"m": TAKEN}) as client:
+    with served({"m": taken()}) as client:
         yield client
 
 
@@ -204,7 +208,7 @@ def test_a_timeline_ends_with_what_is_estimated_now(client: Client) -> None:
     points = client.get("/m/timeline?grouping=class&group=dog")["points"]
     assert [p["time"] for p in points] == [NOW - 3_500, NOW - 2_500, NOW - 1_500, NOW]
     assert [p["labels"] for p in points] == [0, 33, 67, 100]
-    mean = TAKEN.groupings["class"].accuracy.mean[1]
+    mean = taken().groupings["class"].accuracy.mean[1]
     assert points[-1]["accuracy"]["mean"] == pytest.approx(mean)
 
 
@@ -289,7 +293,7 @@ def test_who_has_an_answer_is_not_sent_it_again(client: Client) -> None:
     client.board["m"] = snapshot(99, alerts=ALERTS)
     object.__setattr__(client.board["m"], "taken_at", NOW + 5)
     assert client.ask(path, **{"If-None-Match": etag})[0] == 200
-    client.board["m"] = TAKEN
+    client.board["m"] = taken()
 
 
 @pytest.mark.parametrize(

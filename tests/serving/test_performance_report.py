@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -259,14 +260,16 @@ def test_a_map_is_enough_to_apply_it_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("taken", "assessment", "form"),
     [
-        (the_snapshot(), "nothing", "platt"),
-        (the_snapshot(), "curve", "spline"),
-        (mail(None), "curve", "platt"),
+        (the_snapshot, "nothing", "platt"),
+        (the_snapshot, "curve", "spline"),
+        (partial(mail, None), "curve", "platt"),
     ],
 )
-def test_what_was_not_learned_is_not_reported(taken: ModelSnapshot, assessment: str, form: str) -> None:
+def test_what_was_not_learned_is_not_reported(
+    taken: Callable[[], ModelSnapshot], assessment: str, form: str
+) -> None:
     with pytest.raises(NotKnown):
-        recalibration(taken, assessment, form)
+        recalibration(taken(), assessment, form)
 
 
 def test_the_terminal_shows_the_performance_in_a_line() -> None:

@@ -19,8 +19,8 @@ from service.statistics.tasks import TASKS
 
 BUDGETS = (50, 100, 200, 500)
 BINS = 10
-BATCH = 50
-"""Labels between beliefs, which are most of the work."""
+FEW, MANY = 50, 100
+"""Labels between beliefs, which are most of the work: before the first hundred labels, and from then on."""
 NOMINAL = 0.95
 ALLOWED = 0.02
 """The promise: coverage is at least nominal minus two points."""
@@ -108,7 +108,7 @@ def watch(rng: np.random.Generator, there: World, task: tuple[str, str]) -> Iter
         asking, question = beliefs.accuracy_beliefs(), TASKS[task](Question(beliefs.cells))
         situation = Situation(asking, beliefs.shares[None], np.ones((1, groups), dtype=bool))
         chosen = []
-        for _ in range(BATCH):
+        for _ in range(FEW if len(cells) < 100 else MANY):
             group = ThompsonPolicy().choose(question, situation, rng)[0]
             asking.expect(group)
             chosen.append(int(group[0]))

@@ -48,7 +48,8 @@ def believed(labels: np.ndarray, truth: float, looks: range, *, forgetting: bool
 @pytest.mark.parametrize(("before", "after"), [(0.92, 0.82), (0.92, 0.72), (0.8, 0.95), (0.6, 0.9)])
 def test_intervals_hold_the_new_accuracy_once_the_change_is_detected(before: float, after: float) -> None:
     labels = streams(before, after, first=300, then=300, seed=0)
-    found = believed(labels, after, range(310, 601, 10))
+    # Looks are so much alike that one every ten labels would have the same standard error, 0.4 points.
+    found = believed(labels, after, range(320, 601, 20))
     assert found.detected.any(axis=0).mean() > 0.5
     assert found.held[found.detected].mean() >= ALLOWED
 
