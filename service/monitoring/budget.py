@@ -87,7 +87,10 @@ def budget_state(
     stored = requests.buckets.get(name, b"")
     last = Spending.parse(stored) if stored else Spending(number, 0, burst, now)
     if last.window < number:
-        last = Spending(number, 0, burst, number * period)
+        # The bucket keeps what it holds: if it were full, every period would begin in a rush.
+        begun = number * period
+        held = min(burst, last.tokens + (begun - last.at) * paced / period)
+        last = Spending(number, 0, held, begun)
     left = max(0, min(paced, paced - (used - last.reserve_used)))
     tokens = min(last.tokens, left)
     pace = _pace(traffic, period=period)
