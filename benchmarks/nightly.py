@@ -76,7 +76,8 @@ class Case:
         asked = {
             "grouping": self.grouping,
             "policy": self.policy,
-            "budget": {"labels": self.labels, "per_days": 1},
+            # All at once, if a round wants them: the harder case.
+            "budget": {"labels": self.labels, "per_days": 1, "burst": 1.0, "reserve": 0.0},
             "max_in_flight": -(-self.labels // ROUNDS_A_DAY),
         }
         model: dict[str, Any] = {
