@@ -6,6 +6,9 @@ try again) and `BadMessage` (dead-letter it). Anything else stops the process.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 
 class CredenceError(Exception):
     """Root of all errors that Credence raises on purpose."""
@@ -16,13 +19,35 @@ class ConfigurationError(CredenceError):
 
     Attributes:
         problems: pairs of (path of the key, what is wrong and what to do).
+        source: what is not valid.
+        places: where keys are, by their paths: `line 7`.
     """
 
-    def __init__(self, problems: list[tuple[str, str]], source: str = "configuration") -> None:
+    def __init__(
+        self,
+        problems: list[tuple[str, str]],
+        source: str = "configuration",
+        places: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.problems = problems
         self.source = source
-        lines = "\n".join(f"  {path}: {problem}" for path, problem in problems)
+        self.places = places
+        lines = "\n".join(f"  {path}{self._place(path)}: {problem}" for path, problem in problems)
         super().__init__(f"{source} is not valid:\n{lines}")
+
+    def _place(self, path: str) -> str:
+        """Where a key is; of an absent key, where its section is."""
+        while path not in self.places and "." in path:
+            path = path.rpartition(".")[0]
+        return f" ({self.places[path]})" if path in self.places else ""
+
+
+class UnusableConfigurationError(ConfigurationError):
+    """There is no configuration: its file is missing, empty, or something else."""
+
+    def __init__(self, source: object, problem: str) -> None:
+        super().__init__([("(file)", problem)], str(source))
+        self.args = (f"{source} {problem}",)
 
 
 class Unavailable(CredenceError):
