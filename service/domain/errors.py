@@ -6,6 +6,8 @@ try again) and `BadMessage` (dead-letter it). Anything else stops the process.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -51,12 +53,38 @@ class UnusableConfigurationError(ConfigurationError):
 
 
 class Unavailable(CredenceError):
-    """`kafka` or `redis` (the `part`) cannot be used right now; the caller backs off and tries again."""
+    """`kafka` or `redis` (the `part`) cannot be used right now; the caller backs off and tries again.
 
-    def __init__(self, part: str, cause: BaseException) -> None:
+    Args:
+        part: that is unavailable.
+        cause: only its type and the operating system's error are shown, as its text may quote messages.
+        address: where no connection could be made; empty if there was one.
+        why: what is known of the cause; derived from it if empty.
+    """
+
+    def __init__(self, part: str, cause: BaseException, *, address: str = "", why: str = "") -> None:
         self.part = part
-        # The text of the cause may hold addresses.
-        super().__init__(f"{part} is unavailable ({type(cause).__name__})")
+        why = why or failure_in_words(cause)
+        if address:
+            key = "kafka.bootstrap_servers" if part == "kafka" else f"{part}.url"
+            check = f"check `{key}`, and that {part.capitalize()} is running"
+            super().__init__(f"Cannot connect to {part.capitalize()} at {address}: {why}; {check}")
+        else:
+            super().__init__(f"{part} is unavailable: {why}")
+
+
+def failure_in_words(error: BaseException) -> str:
+    """Why a connection failed, by the operating system's error behind it; else the name of its type."""
+    following: BaseException | None = error
+    while following is not None:
+        if isinstance(following, socket.gaierror):
+            return "the host name cannot be resolved"
+        if "timeout" in type(following).__name__.lower():
+            return "no answer in time"
+        if isinstance(following, OSError) and following.errno:
+            return os.strerror(following.errno).lower()
+        following = following.__cause__ or following.__context__
+    return type(error).__name__
 
 
 class Refused(Unavailable):
