@@ -32,8 +32,8 @@ the accuracy and calibration of every group, requests the most informative label
 exports credible intervals to Prometheus.
 
 Start with `credence demo`, which brings its own broker and Redis. In production, write a configuration
-(docs/configuration.md), check it with `credence check`, create the topics with `credence topics create`, and
-start `credence run`.
+(docs/configuration.md), create the topics with `credence topics create`, check everything with
+`credence check --connect`, and start `credence run`.
 """
 
 EPILOG = """\
@@ -114,7 +114,18 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
     def add(name: str, function: str, text: str) -> argparse.ArgumentParser:
         return add_command(commands, name, function, text, configured)
 
-    add("check", "check_command:check", "validate the configuration and show what it does")
+    check = add("check", "check_command:check", "validate the configuration and show what it does")
+    check.add_argument(
+        "--connect",
+        action="store_true",
+        help="also try Kafka, its topics, Redis, and the rights in both; changes nothing",
+    )
+    check.add_argument(
+        "--role",
+        action="append",
+        choices=["predictions", "labels", "schedule", "serve"],
+        help="with --connect: only what this role needs; repeatable (default: what `credence run` needs)",
+    )
     run = add("run", "role_command:play", "run everything in one process")
     run.set_defaults(roles=["predictions", "labels", "schedule", "serve"])
     consume = add(
