@@ -72,6 +72,11 @@ class Unavailable(CredenceError):
         else:
             super().__init__(f"{part} is unavailable: {why}")
 
+    @property
+    def outage(self) -> str:
+        """What is wrong for as long as this error comes again, whatever its cause each time."""
+        return f"{self.part} is unavailable"
+
 
 def failure_in_words(error: BaseException) -> str:
     """Why a connection failed, by the operating system's error behind it; else the name of its type."""
@@ -93,6 +98,11 @@ class Refused(Unavailable):
     def __init__(self, part: str, cause: BaseException, remedy: str) -> None:
         super().__init__(part, cause)
         self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}",)
+
+    @property
+    def outage(self) -> str:
+        """The refusal; an operator ends each in another way."""
+        return str(self)
 
 
 class Unreadable(CredenceError):
