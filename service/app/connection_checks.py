@@ -15,7 +15,7 @@ from service.app.wiring import connect
 from service.config.settings import Settings
 from service.domain.errors import Unavailable
 from service.kafka.clients import build_admin
-from service.kafka.topic_metadata import absent_topic, translated_errors
+from service.kafka.topic_metadata import absent_topic, translate_errors
 from service.store.access import missing_rights
 from service.store.connection import Connection
 
@@ -57,7 +57,7 @@ def _kafka_findings(settings: Settings, roles: Sequence[str]) -> Iterator[Findin
     for right in rights:
         wanted[right.resource, right.name].add(right.operation.upper())
     try:
-        with translated_errors(), closing(build_admin(settings.kafka)) as admin:
+        with translate_errors(), closing(build_admin(settings.kafka)) as admin:
             yield Finding("kafka", note=", ".join(settings.kafka.bootstrap_servers))
             names = sorted(name for resource, name in wanted if resource == "topic")
             topics = {topic["name"]: topic for topic in admin.describe_topics(names)}

@@ -41,7 +41,7 @@ def absent_topic(topic: str = "") -> str:
 
 
 @contextmanager
-def translated_errors(topic: str = "") -> Iterator[None]:
+def translate_errors(topic: str = "") -> Iterator[None]:
     """Raise errors of the Kafka client as `translate_error` has them; those of an absent topic name it."""
     try:
         yield
@@ -73,7 +73,7 @@ class TopicLog:
             Unavailable: Kafka does not answer, or there is no such topic.
         """
         consumer = self._consumer
-        with translated_errors(self.topic):
+        with translate_errors(self.topic):
             # Not the client's `refresh_metadata`: if ours fails, its own refreshes end for good.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
@@ -85,12 +85,12 @@ class TopicLog:
 
     def first_offset(self, tp: TopicPartition) -> int:
         """Log start offset of a partition."""
-        with translated_errors(self.topic):
+        with translate_errors(self.topic):
             return int(self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offset(self, tp: TopicPartition) -> int:
         """Log end offset of a partition: the high watermark, or last stable offset for read_committed."""
-        with translated_errors(self.topic):
+        with translate_errors(self.topic):
             return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
 

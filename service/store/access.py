@@ -8,7 +8,7 @@ from contextlib import suppress
 from redis.exceptions import NoPermissionError
 
 from service.domain.errors import Refused
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 
 _TEST = """
 if not redis.acl_check_cmd then return false end
@@ -32,12 +32,12 @@ def missing_rights(connection: Connection, wanted: Sequence[tuple[str, str]]) ->
         Unavailable: Redis cannot answer now, or does not accept the login.
     """
     # Before the script, so that a login that is refused is not taken for a missing right to scripts.
-    with unavailable_when_away(), suppress(NoPermissionError):
+    with translate_redis_errors(), suppress(NoPermissionError):
         connection.client.ping()
     if connection.clustered:
         return None
     try:
-        with unavailable_when_away():
+        with translate_redis_errors():
             lacking = connection.client.eval(_TEST, 0, *(part for pair in wanted for part in pair))
     except Refused:
         return None

@@ -6,10 +6,10 @@ import pytest
 from kafka.errors import UnknownTopicOrPartitionError
 
 from service.domain.errors import Refused
-from service.kafka.topic_metadata import translated_errors
+from service.kafka.topic_metadata import translate_errors
 
 
 def test_a_topic_that_does_not_exist_is_named_with_the_command_that_creates_it() -> None:
-    with pytest.raises(Refused) as caught, translated_errors("animals"):
+    with pytest.raises(Refused) as caught, translate_errors("animals"):
         raise UnknownTopicOrPartitionError
     assert str(caught.value).endswith("topic animals does not exist; create it with `credence topics create`")
