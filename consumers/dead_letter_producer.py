@@ -55,7 +55,7 @@ class KafkaDeadLetters:
         Raises:
             Unavailable: Kafka does not store them now; send the same ones again later.
         """
-        with translate_errors():
+        with translate_errors(self._topic):
             for first in range(0, len(rejected), _IN_FLIGHT):
                 self._store(rejected[first : first + _IN_FLIGHT])
         for partition in {letter.record.partition for letter in rejected}:

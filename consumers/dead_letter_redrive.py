@@ -12,7 +12,7 @@ from kafka.errors import UnknownTopicOrPartitionError
 from consumers.dead_letter_format import REPLAYED_FROM, Letter, read_letter
 from consumers.dead_letters import Place
 from service.domain.errors import Refused, Unavailable
-from service.kafka.topic_metadata import translate_errors
+from service.kafka.topic_metadata import absent_topic, translate_errors
 from service.store.redrives import REMEMBERED_DAYS, ReplayMarks
 
 REPLAYED = "replayed"
@@ -45,7 +45,7 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             # To a client without rights Kafka does not say which of the two it is.
-            remedy = "grant READ on the topics that are read, or create them with `credence topics create`"
+            remedy = f"{absent_topic(topic)}; if it exists, grant READ on it"
             raise Refused("kafka", UnknownTopicOrPartitionError(), remedy)
         for partition in sorted(partitions):
             yield from _read_partition(consumer, TopicPartition(topic, partition))

@@ -1,4 +1,4 @@
-"""`credence check`: what a configuration does, without any server."""
+"""`credence check`: what a configuration does; with `--connect`, whether it works with its servers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _COLUMNS: Final[dict[Columns, str]] = {
     "challenge": "prediction of the challenger",
 }
 
+_RUN_ROLES: Final = ["predictions", "labels", "schedule", "serve"]
+"""What `credence run` does."""
+
 _THOUSAND: Final = 1_000
 
 
@@ -35,7 +38,19 @@ def check(options: argparse.Namespace) -> int:
     print(f"{options.config}: valid")
     for line in _lines(settings):
         print(line)
-    return 0
+    return _try_connections(settings, options.role) if options.connect else 0
+
+
+def _try_connections(settings: Settings, roles: list[str] | None) -> int:
+    """Print what works with Kafka and Redis, and what does not; 1 if something does not."""
+    # Without this, a check needs none of the clients.
+    from service.app.connection_checks import connection_findings  # noqa: PLC0415
+
+    failed = 0
+    for finding in connection_findings(settings, roles or _RUN_ROLES):
+        print(finding, flush=True)
+        failed += bool(finding.problem)
+    return min(failed, 1)
 
 
 def _lines(settings: Settings) -> Iterator[str]:

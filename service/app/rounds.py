@@ -34,6 +34,7 @@ from service.store.connection import Connection
 from service.store.lease import LeaderLease
 from service.telemetry.health import Check
 from service.telemetry.instruments import PipelineMetrics
+from service.telemetry.outages import Outages
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +58,10 @@ class Rounds:
         registry: CollectorRegistry,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
+        outages: Outages,
     ) -> None:
         self._settings = settings
+        self._outages = outages
         self._registry = registry
         self._metrics = metrics
         self._clock = clock
@@ -159,8 +162,9 @@ class Rounds:
                 self._request_labels(self._lease, self._publisher)
         except Unavailable as error:
             self._metrics.rounds_failed.labels(error.part).inc()
-            log.warning("round given up", extra={"cause": str(error)})
+            self._outages.failed("rounds", error.outage, str(error))
         else:
+            self._outages.works("rounds")
             self._last_success = self._clock()
 
     def _refresh(self) -> None:

@@ -86,7 +86,8 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
         if any(group.cost for group in groups.groups):
             parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
     if state.thresholds.min_accuracy is not None:
-        parts.append(Text("~40 (2 h): about 40 more labels (2 h) until decided", "dim"))
+        legend = "~40, 2 h: about 40 more labels, in 2 h, until decided; >10 y: not at this budget"
+        parts.append(Text(legend, "dim"))
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
         parts += [

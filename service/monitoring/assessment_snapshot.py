@@ -35,6 +35,11 @@ _FEWEST_DECISIONS = 5
 _DECIDED_GROUPS = 20_000  # decisions times groups, where groups are very many
 _DECIDED_ENTRIES = 200_000  # the same, where a decision reads the whole confusion matrix
 
+FEWEST_PREDICTIONS = 5
+"""Predictions from which a policy may name a group, if it may name any that has them.
+
+Values of an attribute that were seen once are so uncertain that they would take all labels."""
+
 EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped", "expired")
 """What can happen to a label request."""
 
@@ -176,6 +181,8 @@ def acquisition_state(
     available, relevant = weights > 0, task.relevant(1)
     if relevant is not None:
         available &= relevant
+    if (large := available & (grouping.predictions >= FEWEST_PREDICTIONS)).any():
+        available = large
     return AcquisitionState(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
 
 

@@ -21,6 +21,8 @@ _NO_LOGIN = re.compile(r"\bNOAUTH\b")
 _NO_RIGHT = re.compile(r"\bNOPERM\b|can't run this command|can't access at least one of the keys")
 """In an error reply; within a script's error Redis 7 has only words, not the code."""
 
+_NO_DATABASE = re.compile(r"\bDB index is out of range|\binvalid DB index")
+
 _COMMAND = re.compile(r"'([A-Za-z]+(?:\|[A-Za-z-]+)?)' command|\b([A-Z]+) is needed")
 """The refused command; the rest of a reply is never shown, as it may quote what was sent."""
 
@@ -36,6 +38,19 @@ after other words.
 
 _READ_ONLY = re.compile(r"\bREADONLY\b")
 """Reply to a write of a master that became a replica; before Redis 7 within a script's error."""
+
+
+class UnreachableError(redis.ConnectionError):
+    """No connection to a server can be made; the cause says why.
+
+    Attributes:
+        address: of the server.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(f"no connection to {address}")
+
 
 _PASSING_ERRORS = (
     redis.ConnectionError,
@@ -72,6 +87,10 @@ def redis_refusal(error: BaseException) -> Refused | None:
             what = f" ({(command[1] or command[2]).upper()})" if command else ""
             remedy = f"the user lacks a right{what}; grant the rights that `credence rights redis` prints"
             return Refused("redis", error, remedy)
+        if _NO_DATABASE.search(str(cause)):
+            return Refused(
+                "redis", error, "it has no such database; `redis.url` should end in /0, or in no number"
+            )
         if isinstance(cause, (AuthenticationError, AuthorizationError)) or _NO_LOGIN.search(str(cause)):
             return Refused("redis", error, "the login failed; check username and password of `redis`")
     return None
@@ -94,7 +113,8 @@ def translate_redis_errors() -> Iterator[None]:
     except redis.exceptions.CrossSlotTransactionError:
         raise  # a mistake in the program, for all its class
     except _PASSING_ERRORS as error:
-        raise redis_refusal(error) or Unavailable("redis", error) from error
+        address = error.address if isinstance(error, UnreachableError) else ""
+        raise redis_refusal(error) or Unavailable("redis", error, address=address) from error
     except redis.ResponseError as error:
         if refusal := redis_refusal(error):
             raise refusal from error

@@ -107,7 +107,7 @@ def test_a_pool_that_is_away_is_reported_and_read_again() -> None:
     watched = Watched(ImmediateExecutor())
 
     def away() -> list[PoolRecord]:
-        raise Unavailable("Redis", "it is away")
+        raise Unavailable("redis", ConnectionError())
 
     with pytest.raises(Unavailable):
         watched.watch.refresh(away, lambda _: facts(), now=NOW)

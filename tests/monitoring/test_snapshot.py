@@ -130,6 +130,17 @@ def test_every_prior_makes_a_snapshot(prior: str, count: int) -> None:
             assert (lower <= upper).all()
 
 
+def test_a_verdict_that_would_take_over_ten_years_is_shown_as_beyond_the_budget() -> None:
+    console = Console(width=80, file=io.StringIO())
+    budget = {"labels": 1, "per_days": 365}
+    whole = {"metric": "overall_accuracy", "budget": budget}
+    console.print(status_view([snapshot(5, alerts={"min_accuracy": 0.8}, assessments={"whole": whole})]))
+    text = console.file.getvalue()
+    assert ", >10 y" in text
+    assert ">10 y: not at this budget" in text
+    assert "…" not in text
+
+
 def test_the_terminal_shows_what_assessments_have_found() -> None:
     console = Console(file=io.StringIO(), width=200)
     console.print(status_view([usual()]))

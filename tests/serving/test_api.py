@@ -272,6 +272,21 @@ def test_without_labels_enough_nothing_is_found(client: Client) -> None:
     assert all(g["verdict_labels"] > 30 for g in table["groups"])
 
 
+@pytest.mark.parametrize(("labels", "affordable"), [(1, False), (100, True), (None, None)])
+def test_a_verdict_that_would_take_over_ten_years_is_not_affordable(
+    client: Client, labels: int | None, affordable: bool | None
+) -> None:
+    budget = BUDGET if labels is None else {"labels": labels, "per_days": 365}
+    whole = {"metric": "overall_accuracy", "budget": budget}
+    client.board["new"] = snapshot(5, alerts={"min_accuracy": 0.8}, assessments={"whole": whole})
+    groups = client.get("/new/groups?grouping=class")["groups"]
+    del client.board["new"]
+    (owl,) = [group for group in groups if group["group"] == "owl"]
+    assert owl["verdict_affordable"] is affordable
+    assert (owl["verdict_seconds"] is not None) is bool(affordable)
+    assert owl["verdict_labels"] > 0
+
+
 def test_of_very_many_findings_the_gravest_are_reported_and_all_are_counted(client: Client) -> None:
     many = [f"c{i}" for i in range(80)] + ["cat", "dog"]
     client.board["new"] = snapshot(20, classes=many, alerts={"min_accuracy": 0.999})

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_cla
 from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot
 
 from service.monitoring.group_index import AttributeTraffic
+from service.monitoring.grouping_snapshot import LONGEST_SECONDS
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import CATALOGUE, SPECS, SnapshotCollector
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
@@ -236,6 +237,22 @@ def test_a_time_that_never_comes_has_no_sample() -> None:
     group = {"model": "m", "grouping": "class", "group": "owl"}
     assert registry.get_sample_value("credence_group_labels_to_decision", group)
     assert registry.get_sample_value("credence_group_time_to_decision_seconds", group) is None
+
+
+def test_a_time_beyond_ten_years_has_no_sample() -> None:
+    def sample(labels: int) -> float | None:
+        budget = {"labels": labels, "per_days": 365}
+        assessments = {"whole": {"metric": "overall_accuracy", "budget": budget}}
+        taken = snapshot(5, alerts={"min_accuracy": 0.8}, assessments=assessments)
+        group = {"model": "m", "grouping": "class", "group": "owl"}
+        return registry_of(taken).get_sample_value("credence_group_time_to_decision_seconds", group)
+
+    shorter = sample(100)
+    assert shorter is not None
+    assert shorter < LONGEST_SECONDS
+    # The time is proportional to the budget.
+    assert shorter * 100 > LONGEST_SECONDS
+    assert sample(1) is None
 
 
 @pytest.mark.parametrize("half_life_days", [None, 10.0])

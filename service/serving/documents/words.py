@@ -62,11 +62,15 @@ def cell_of_probability(ratio: float) -> str:
     return probability(ratio).replace("over ", ">").replace("under ", "<")
 
 
-def cell_of_verdict(below: float, verdict: Verdict, labels: float | None, seconds: float | None) -> str:
+def cell_of_verdict(
+    below: float, verdict: Verdict, labels: float | None, seconds: float | None, *, is_affordable: bool
+) -> str:
     """Probability of being below a threshold, the verdict, and the labels and time until there is one."""
     needs = f" ~{labels:.0f}" if labels else ""
     if labels and seconds is not None:
         needs += f", {duration(seconds)}"
+    elif labels and not is_affordable:
+        needs += ", >10 y"
     return f"{cell_of_probability(below)}{_VERDICTS[verdict]}{needs}"
 
 

@@ -114,11 +114,17 @@ function badge(group) {
 /** @param {any} group */
 const verdict = (group) => [...openVerdict(group), badge(group)];
 
+/** Time until a verdict, if a budget renews. @param {any} group */
+function untilVerdict(group) {
+  if (group.verdict_affordable === false) return ", not at this budget";
+  return group.verdict_seconds === null ? "" : `, ${duration(group.verdict_seconds)}`;
+}
+
 /** @param {any} group */
 function openVerdict(group) {
   const [mark, word] = VERDICTS[group.verdict];
   const needed = group.verdict === "open" && group.verdict_labels ? `~${pluralize(group.verdict_labels, "label")}` : "";
-  const time = needed && group.verdict_seconds !== null ? `, ${duration(group.verdict_seconds)}` : "";
+  const time = needed && untilVerdict(group);
   return [
     h("span", { class: `verdict ${group.verdict}` }, h("span", { "aria-hidden": "true" }, mark), word),
     needed &&

@@ -141,8 +141,8 @@ function undecided(group, wanted) {
   const words = `Undecided: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}. `;
   if (!group.verdict_labels) return `${words}The number of labels needed cannot be estimated.`;
   const needed = `About ${pluralize(group.verdict_labels, "label")} more will probably decide it`;
-  if (group.verdict_seconds === null)
-    return `${words}${needed}. No budget renews, or those that do are too small.`;
+  if (group.verdict_affordable === false) return `${words}${needed}, but not at this budget: it would take over ten years.`;
+  if (group.verdict_seconds === null) return `${words}${needed}. No budget renews.`;
   return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the current budgets.`;
 }
 
