@@ -31,6 +31,7 @@ _NODES, _NODE_WEIGHTS = (np.array(each) for each in zip(*POINTS, strict=True))
 _SCALES: Final[Floats] = np.linspace(0.0, 1.0, 9)  # logits that a change adds to the scale of the prior
 _TAIL: Final = 4.0  # degrees of freedom of the prior of a group's offset
 _FURTHER: Final = 0.75  # log of what further changes before a place add to its evidence, in run lengths
+_LONGEST: Final = 500.0  # run lengths of labels, beyond which a change is certain anyway
 KINDS: Final = 4  # of evidence, which share alpha
 BASELINES: Final = 0.5  # of the share of the evidence of a change, what pays for its baseline
 
@@ -112,7 +113,7 @@ class PosteriorRule:
         likelihood = found + np.where(ages < FEWEST, -np.inf, chance)
         likelihood[:, -1] = np.where(total[:, 0] < 2 * FEWEST, 0.0, likelihood[:, -1])
         last = special.softmax(likelihood, axis=1)
-        unchanged, size = last[:, -1], ages[:, -1]
+        unchanged, size = last[:, -1], np.clip(ages[:, -1], 1e-6, _LONGEST * self.run_length)
         ahead, if_rarer = (
             np.expm1(-size * np.log1p(-1 / r)) for r in (self.run_length, RARER * self.run_length)
         )

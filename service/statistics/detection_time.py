@@ -36,7 +36,7 @@ from scipy import special
 from service.domain.arrays import Flags, Floats
 from service.statistics.change_points import SUSPECTED
 from service.statistics.detection_rules import EvidenceRule, Posterior, PosteriorRule, Seen
-from service.statistics.first_passage import first_passage
+from service.statistics.first_passage import faded_share, first_passage
 
 PolicyFamily = Literal["even", "traffic", "adaptive"]
 """How labels are divided among groups: evenly, by traffic, or to the group that seems the weakest."""
@@ -55,9 +55,9 @@ seen, however many came before it."""
 
 _CLUSTERING: Final = 1.35
 _SCATTER: Final = 0.4
-"""Median and log deviation of the days that real labels take for a day of even ones: wrong labels cluster by
-chance, which looks like a change, before the fault and after it, and widens the posterior. Measured over the
-grid of `tests/simulation/test_detection_time.py`."""
+"""Median and log deviation of the days that real labels take for a day of even ones. Wrong labels cluster by
+chance, before the fault and after it, which looks like changes and widens the posterior; so only where
+changes are looked for. Measured over the grid of `tests/simulation/test_detection_time.py`."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +185,11 @@ def _alert(
         kept *= np.exp(-fresh / (_WINDOW * labelling.run_length))
     counted = np.zeros(len(fresh))
     for look, (left, new) in enumerate(zip(kept, fresh, strict=True)):
-        faded = 1.0 if left == 1 else (1 - left) / -np.log(left)
-        counted[look] = left * (counted[look - 1] if look else 0.0) + faded * new
+        counted[look] = left * (counted[look - 1] if look else 0.0) + faded_share(left) * new
     boundary = np.where(enough, least, np.inf) * counted
     labels = np.diff(course.labels, prepend=0.0)
     found = first_passage(labels, fresh / labels * (1 - fault.after), kept, boundary)
-    return _delay(course, _scattered(course, found))
+    return _delay(course, found if labelling.run_length is None else _scattered(course, found))
 
 
 def _confirmed(fault: Fault, evidence: EvidenceRule, course: _Course) -> Delay:
@@ -238,6 +237,7 @@ def _rates(labelling: Labelling, rule: PosteriorRule, found: Posterior, rate: fl
         weakest = special.ndtr((healthy.mean - drawn) / healthy.deviation) ** (len(labelling.shares) - 1)
         of_policy = labelling.per_day * (1 - labelling.reserve) * weakest.mean(axis=0)
     suspected = (found.changed >= SUSPECTED) | (found.below >= 0.5)  # noqa: PLR2004 - more probable than not
+    of_policy = np.maximum(of_policy, 1e-6 * rate)  # no group is left out for good
     return np.asarray(of_policy + labelling.per_day * labelling.reserve * suspected, np.float64)
 
 

@@ -38,7 +38,7 @@ def first_passage(labels: Floats, errors: Floats, kept: Floats, boundary: Floats
     for look, (new, error, left, limit) in enumerate(zip(labels, errors, kept, boundary, strict=True)):
         wrong, chances = _wrong_of(int(new), float(error))
         # Those that came between the looks have faded for half of the time, on average.
-        faded = 1.0 if left == 1 else (1 - left) / -np.log(left)
+        faded = faded_share(left)
         there = np.flatnonzero(silent > 1e-12)  # noqa: PLR2004 - what is less probable changes nothing
         moved = left * numbers[there] + faded * wrong[:, None]
         mass = silent[there] * chances[:, None]
@@ -47,6 +47,13 @@ def first_passage(labels: Floats, errors: Floats, kept: Floats, boundary: Floats
         silent = _on_grid(moved / step, mass, size)
         reached[look] = 1 - silent.sum()
     return reached
+
+
+def faded_share(kept: float) -> float:
+    """What is left, on average, of labels that came between two looks, when so much is left of older ones."""
+    if kept == 1:
+        return 1.0
+    return float((1 - kept) / -np.log(max(kept, 1e-300)))
 
 
 def _grid_step(labels: Floats, errors: Floats, kept: Floats, boundary: Floats) -> float:

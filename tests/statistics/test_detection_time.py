@@ -88,6 +88,19 @@ def test_a_group_without_traffic_is_never_labelled_by_traffic() -> None:
     assert days_to_detection(FAULT, plan, RULES).alert.median == np.inf
 
 
+@pytest.mark.parametrize("groups", [1, 1_000])
+@pytest.mark.parametrize("per_day", [0.1, 1e6])
+@pytest.mark.parametrize("days_before", [0.0, 3_000.0])
+@pytest.mark.parametrize("run_length", [None, 500.0])
+@pytest.mark.filterwarnings("error")
+def test_extremes_have_days_too(
+    groups: int, per_day: float, days_before: float, run_length: float | None
+) -> None:
+    more = {"days_before": days_before, "run_length": run_length, "policy": "adaptive", "half_life_days": 0.1}
+    for delay in vars(found(groups=groups, per_day=per_day, **more)).values():
+        assert 0 < delay.median <= delay.late
+
+
 @pytest.mark.parametrize("more", [{"per_day": 0.0}, {"reserve": 1.0}])
 def test_labels_that_find_nothing_are_refused(more: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"reserve|find nothing"):
