@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.statistics.e_detector import log_ratios, log_stakes, log_wealth_of_bets
+from service.statistics.e_detector import label_log_ratios, log_stakes, log_wealth_of_bets
 
 
 def log_e_changed(correct: Flags, accuracy: float) -> Floats:
@@ -16,7 +16,7 @@ def log_e_changed(correct: Flags, accuracy: float) -> Floats:
     Raises:
         ValueError: the accuracy is not strictly within 0 and 1.
     """
-    ratios = log_ratios(correct, accuracy)
+    ratios = label_log_ratios(correct, accuracy)
     before = np.cumsum(ratios, axis=0) - ratios
     numbers = np.arange(len(correct), dtype=np.float64)
     # Sum over beginnings j of the stake times exp(S_n - S_j), of all n at once.

@@ -18,7 +18,8 @@ from benchmarks.studies.drift_summary import draw_drift, drift_summary
 from service.config.model import ForgettingSettings
 from service.domain.errors import RecordingError
 from service.replay.command import grouped_pool
-from service.replay.options import DEFAULTS, add_grouping, counts, positive, share
+from service.replay.option_types import counts, positive, share
+from service.replay.options import DEFAULTS, add_grouping
 from service.replay.recording import Recording
 from service.replay.tables import Table
 from service.replay.workers import Workers

@@ -20,7 +20,8 @@ from benchmarks.studies.inputs_study import InputsStudy
 from benchmarks.studies.inputs_summary import draw_inputs, inputs_summary
 from benchmarks.studies.inputs_watched import HEALTHY, ROUND
 from service.domain.errors import RecordingError
-from service.replay.options import DIGITS, Binning, positive, real, share
+from service.replay.option_types import positive, real, share
+from service.replay.options import DIGITS, Binning
 from service.replay.recording import Recording, load_recording
 from service.replay.tables import Table
 from service.replay.workers import Workers

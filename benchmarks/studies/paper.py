@@ -22,7 +22,7 @@ from service.replay.engine import OURS, PAPERS, Method
 from service.replay.figures import draw_pool, results_figure
 from service.replay.grouping import Grouper, load_superclasses
 from service.replay.measures import Result
-from service.replay.options import positive
+from service.replay.option_types import positive
 from service.replay.pool import Pool
 from service.replay.recording import Recording
 from service.replay.study import Study

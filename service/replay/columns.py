@@ -30,6 +30,7 @@ class Columns:
     labels: npt.NDArray[Any]  # true classes; should be [N]
     predicted: npt.NDArray[Any] | None = None  # predicted classes, where the file has its own; should be [N]
     decision_values: npt.NDArray[Any] | None = None  # of two classes, where they were read; should be [N]
+    attribute: npt.NDArray[Any] | None = None  # values of the attribute that was asked for; should be [N]
     lines: Sequence[int] | None = None  # in a text, the number of the line of every row [N]; else None
 
     def checked(self) -> tuple[Floats, Ints, Ints | None, Floats | None]:
@@ -71,6 +72,7 @@ class Columns:
             ("labels", self.labels, "a class for every row of probabilities"),
             ("predicted", self.predicted, "a class for every row of probabilities"),
             ("decision_values", self.decision_values, "one of every item"),
+            ("attribute", self.attribute, "a value of every item"),
         ):
             if column is not None and column.shape != (rows,):
                 self._refuse(f"{name} must be [{rows}], {what}, but have the shape {list(column.shape)}")

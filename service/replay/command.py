@@ -11,18 +11,20 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
 from service.replay.challenge_command import challenge_tables
-from service.replay.digits import digits_recordings, digits_voters
+from service.replay.conclusions import conclusions
+from service.replay.digits import by_region, digits_recordings, digits_voters
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.ensemble_command import ensemble_tables
+from service.replay.fault_command import PREDICTED_CLASS, fault_group, fault_report
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper, load_superclasses
-from service.replay.options import DIGITS, completed
+from service.replay.options import DIGITS, FAULT, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Study
 from service.replay.summary import summary
-from service.replay.tables import Table, print_tables
+from service.replay.tables import Report, print_reports, print_tables
 from service.replay.workers import Workers, workers
 from service.statistics.tasks import TASKS
 
@@ -36,8 +38,12 @@ def replay(options: argparse.Namespace) -> int:
     make_directory(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
     with workers(options.jobs, for_programs=options.json) as crew:
-        tables = _tables(recordings, options, crew)
-    print_tables(tables, as_json=options.json, as_markdown=options.markdown)
+        reports = _reports(recordings, options, crew)
+    if options.json and options.task != FAULT:
+        tables = [table for report in reports for table in report.tables]
+        print_tables(tables, as_json=True, as_markdown=False)
+    else:
+        print_reports(reports, as_json=options.json, as_markdown=options.markdown)
     return 0
 
 
@@ -57,33 +63,42 @@ def make_directory(directory: Path | None) -> None:
 
 
 def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
+    attribute = options.group_by
+    if options.task == FAULT:
+        attribute = fault_group(options)[0]
+        attribute = None if attribute == PREDICTED_CLASS else attribute
     if name == DIGITS:
-        return digits_voters() if options.task == "ensemble" else digits_recordings()
-    return [load_recording(Path(name), decision_values=options.decision_values)]
+        recordings = digits_voters() if options.task == "ensemble" else digits_recordings()
+        return recordings if attribute is None else [by_region(each, attribute) for each in recordings]
+    return [load_recording(Path(name), decision_values=options.decision_values, attribute=attribute)]
 
 
-def _tables(recordings: list[Recording], options: argparse.Namespace, crew: Workers) -> list[Table]:
+def _reports(recordings: list[Recording], options: argparse.Namespace, crew: Workers) -> list[Report]:
     if options.task == "ensemble":
-        return ensemble_tables(recordings, options, crew)
+        return [Report([], ensemble_tables(recordings, options, crew))]
     if options.task == "challenge":
-        return challenge_tables(recordings, options, crew)
-    tables = performance_tables if options.task == "performance" else _study_tables
-    return [table for recording in recordings for table in tables(recording, options, crew)]
+        return [Report([], challenge_tables(recordings, options, crew))]
+    if options.task == FAULT:
+        return [fault_report(recording, options, crew) for recording in recordings]
+    if options.task == "performance":
+        return [Report([], performance_tables(each, options, crew)) for each in recordings]
+    return [_study_report(recording, options, crew) for recording in recordings]
 
 
-def _study_tables(recording: Recording, options: argparse.Namespace, crew: Workers) -> list[Table]:
-    """Replay a recording by every method, and tell what was found."""
+def _study_report(recording: Recording, options: argparse.Namespace, crew: Workers) -> Report:
+    """Replay a recording by every method, and tell what was found: the first table, unless all are wished."""
     study = _study(recording, options)
     results = {method: study.run(method, crew, f"{recording.name} {method}") for method in _methods(options)}
     if options.plots:
         draw_results(study, results, options.plots)
         draw_pool(study, options.plots)
-    return summary(study, results)
+    tables = summary(study, results)
+    return Report(conclusions(study, results), tables if options.paper or options.json else tables[:1])
 
 
 def _methods(options: argparse.Namespace) -> list[Method]:
     if not options.prior and not options.policy:
-        return [*PAPERS.values(), *OURS]
+        return [*PAPERS.values(), *OURS] if options.paper or options.json else list(OURS)
     return [
         Method(prior, policy)
         for prior, policy in product(options.prior or ["learned"], options.policy or ["thompson"])
@@ -95,7 +110,8 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
     if (task, metric) not in TASKS:
         known = ", ".join(sorted(other for each, other in TASKS if each == task))
         raise RecordingError("--metric", f"{task} knows {known}; choose one of them")
-    if metric in {"confusion", "cost"} and options.grouping != "predicted_class":
+    by_class = options.grouping == "predicted_class" and options.group_by is None
+    if metric in {"confusion", "cost"} and not by_class:
         raise RecordingError("--grouping", f"{metric} is known by predicted_class alone; leave it out")
     binwise = (task, metric) == ("estimation", "calibration")
     pool = grouped_pool(recording, options, "score_bin" if binwise else options.grouping)
@@ -154,6 +170,8 @@ def grouped_pool(recording: Recording, options: argparse.Namespace, grouping: st
         RecordingError: superclasses are to be the groups, and their file is missing or cannot be used.
     """
     grouper = Grouper(options.score_bins, options.binning)
+    if recording.values is not None and grouping != "score_bin":
+        return grouper.by_value(recording)
     if grouping == "superclass":
         if options.superclasses is None:
             raise RecordingError("--superclasses", "the grouping by superclass needs a file; name it")

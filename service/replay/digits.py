@@ -5,12 +5,14 @@ They are the same every time. Without scikit-learn all raise `RecordingError`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import RecordingError
+from service.replay.options import DIGITS
 from service.replay.recording import Recording
 
 _SEED = 0
@@ -21,6 +23,7 @@ VOTERS_TRAINING_IMAGES = 300
 """So few that digits are confused often enough for members of an ensemble to differ."""
 
 _BRIGHTEST = 16.0
+_REGION = "region"
 
 
 class Split(NamedTuple):
@@ -65,6 +68,17 @@ def digits_recordings(split: Split | None = None) -> list[Recording]:
     """
     split = split or digits_split()
     return _recorded(split, {"digits_logistic": logistic_regression(), "digits_naive_bayes": _naive_bayes()})
+
+
+def by_region(recording: Recording, attribute: str) -> Recording:
+    """The recording with the only attribute that digits have: eight regions, dealt out in turn.
+
+    Raises:
+        RecordingError: it is another attribute.
+    """
+    if attribute != _REGION:
+        raise RecordingError(DIGITS, f"they have no attribute {attribute}, but {_REGION}: r0 to r7")
+    return replace(recording, values=np.array([f"r{place % 8}" for place in range(recording.size)]))
 
 
 def digits_voters() -> list[Recording]:

@@ -37,6 +37,17 @@ class Grouper:
         names = [str(number) for number in range(recording.classes)]
         return self._grouped(recording, names, recording.predicted.astype(np.intp))
 
+    def by_value(self, recording: Recording) -> Pool:
+        """A group for every value of the recording's attribute.
+
+        Raises:
+            ValueError: no attribute was read.
+        """
+        if recording.values is None:
+            raise ValueError("the recording was read without an attribute")
+        names, groups = np.unique(recording.values, return_inverse=True)
+        return self._grouped(recording, names.tolist(), groups.astype(np.intp))
+
     def bins_alone(self, recording: Recording) -> Pool:
         """A group for every score bin [B], without bins within: for the binwise accuracy itself."""
         bins = score_bins(recording.scores, self.bin_count, self.binning)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from dataclasses import fields
-from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from service.domain.assessments import METRICS, Policy
 from service.domain.errors import RecordingError
+from service.replay.option_types import (
+    class_or_all,
+    counts,
+    natural,
+    positive,
+    positive_number,
+    real,
+    share,
+    target,
+)
 from service.statistics.names import PriorName
 
 DESCRIPTION = """\
@@ -21,15 +28,16 @@ measure how well the method knows the truth after so many labels. Nothing is nee
 FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
 .parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
 --task ensemble three. With --task ensemble all files are members of one ensemble, with --task challenge there
-are two, the champion first; else each is by itself.
+are two, the champion first; else each is by itself. What is concluded comes first.
 """
 
 EPILOG = """\
-Methods are PRIOR+POLICY. Without --prior and --policy these are compared: UPrior (uniform+random), IPrior
-(informed+random) and IPrior+TS (informed+thompson) of the paper behind the method, and Credence's own
-(learned+random, learned+thompson). Otherwise all combinations of the priors and policies given.
+Methods are PRIOR+POLICY. Without --prior and --policy Credence's own are compared (learned+random and
+learned+thompson), with --paper or --json also UPrior (uniform+random), IPrior (informed+random) and IPrior+TS
+(informed+thompson) of the paper behind the method. Otherwise all combinations of those given.
 
 examples:
+  credence replay FILE --fault region=r3 --drop 0.14       days until a fault of one region is found
   credence replay digits                                   groupwise accuracy, by number of labels
   credence replay digits --task identification --runs 50   labels until the least accurate class is found
   credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
@@ -51,8 +59,15 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "top_m": 1,
     "region": 0.05,
     "interval": 0.95,
+    "runs": 100,
 }
 """Of options that some task refuses, so that argparse must not fill them in."""
+
+FAULT: Final = "fault"
+"""The task that `--fault` chooses: how soon a fault of one group is found."""
+
+OF_FAULT: Final[Mapping[str, Any]] = {"drop": 0.1, "labels_per_day": 50, "days_before": 30, "runs": 20}
+"""Defaults of the options of this task."""
 
 MARGIN: Final = 0.01
 """Region of a challenge."""
@@ -64,8 +79,8 @@ LABELS: Final[Mapping[str, tuple[int, ...]]] = {
 """How many are asked for by the tasks that hold one class against all others."""
 
 _OF_GROUPS = (
-    *("metric", "grouping", "superclasses", "score_bins", "binning"),
-    *("prior", "policy", "budget", "interval", "region"),
+    *("metric", "grouping", "group_by", "superclasses", "score_bins", "binning"),
+    *("prior", "policy", "budget", "interval", "region", "paper"),
 )
 _OF_ONE_CLASS = ("positive_class", "labels", "interval")
 
@@ -76,6 +91,10 @@ _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "performance": (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
     "ensemble": (*_OF_ONE_CLASS, "ensemble"),
     "challenge": ("region", "interval"),
+    FAULT: (
+        *("fault", "drop", "labels_per_day", "half_life_days", "days_before", "threshold", "interval"),
+        *("group_by", "policy", "score_bins", "binning"),
+    ),
 }
 """By task, beside those that all take, such as --runs."""
 
@@ -87,13 +106,18 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
         RecordingError: the task does not take one of them, which would seem to change something.
     """
     given = {name: value for name, value in vars(options).items() if value is not None}
+    if options.fault is not None and options.task in {"estimation", FAULT}:
+        options = argparse.Namespace(**{**vars(options), "task": FAULT})
+        given["task"] = FAULT
     for name in dict.fromkeys(name for names in _TAKEN.values() for name in names):
         if name not in _TAKEN[options.task] and given.get(name, False) is not False:
             raise RecordingError(
                 f"--{name.replace('_', '-')}", f"the task {options.task} does not take it; leave it out"
             )
-    margin = {"region": MARGIN} if options.task == "challenge" else {}
-    return argparse.Namespace(**{**vars(options), **DEFAULTS, **margin, **given})
+    more = {"challenge": {"region": MARGIN}, FAULT: OF_FAULT}.get(options.task, {})
+    if "group_by" in given and "grouping" in given:
+        raise RecordingError("--group-by", "--grouping says what tells groups apart; leave one of them out")
+    return argparse.Namespace(**{**vars(options), **DEFAULTS, **more, **given})
 
 
 def add_parser(commands: Any) -> None:
@@ -107,11 +131,14 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="recorded predictions, or `digits`")
     question = parser.add_argument_group("what is asked")
-    question.add_argument("--task", default="estimation", choices=sorted(METRICS))
+    question.add_argument("--task", default="estimation", choices=sorted([*METRICS, FAULT]))
     # The ensemble has but one metric, and takes no --metric.
     metrics = {metric for task, names in METRICS.items() if task != "ensemble" for metric in names}
     question.add_argument("--metric", choices=sorted(metrics))
     add_grouping(question)
+    question.add_argument(
+        "--group-by", metavar="NAME", help="group by an attribute: an array or column of the file"
+    )
     question.add_argument(
         "--top-m", type=positive, metavar="M", help=f"groups to find (default: {DEFAULTS['top_m']})"
     )
@@ -124,6 +151,7 @@ def add_parser(commands: Any) -> None:
         type=share,
         help=f"difference that does not matter (default: {DEFAULTS['region']}; {MARGIN} of a challenge)",
     )
+    _add_fault(parser)
     _add_one_class(parser)
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=get_args(PriorName), help="repeatable")
@@ -133,8 +161,12 @@ def add_parser(commands: Any) -> None:
     size.add_argument(
         "--interval", type=share, help=f"probability inside intervals (default: {DEFAULTS['interval']})"
     )
-    add_size(size)
-    add_output(parser.add_argument_group("output"))
+    add_size(size, runs=None)
+    output = parser.add_argument_group("output")
+    add_output(output)
+    output.add_argument(
+        "--paper", action="store_true", help="compare the paper's methods too, and print all tables"
+    )
     parser.set_defaults(command="service.replay.command:replay")
 
 
@@ -150,9 +182,10 @@ def add_grouping(group: Any) -> None:
     group.add_argument("--binning", choices=get_args(Binning), help=f"default: {DEFAULTS['binning']}")
 
 
-def add_size(group: Any) -> None:
-    """Add the options that say how much is computed."""
-    group.add_argument("--runs", type=positive, default=100, help="independent runs (default: 100)")
+def add_size(group: Any, runs: int | None = 100) -> None:
+    """Add the options that say how much is computed; without a number of runs it depends on the task."""
+    default = f"{DEFAULTS['runs']}" + ("" if runs else f"; {OF_FAULT['runs']} of a fault")
+    group.add_argument("--runs", type=positive, default=runs, help=f"independent runs (default: {default})")
     group.add_argument("--seed", type=natural, default=0, help="the same seed gives the same figures")
     group.add_argument("--jobs", type=positive, default=1, help="processes (default: 1)")
 
@@ -162,6 +195,30 @@ def add_output(group: Any) -> None:
     group.add_argument("--json", action="store_true", help="print JSON instead of tables")
     group.add_argument("--markdown", action="store_true", help="print Markdown instead of tables")
     group.add_argument("--plots", type=Path, metavar="DIR", help="draw figures (needs credence[replay])")
+
+
+def _add_fault(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the task that finds a fault."""
+    group = parser.add_argument_group(
+        "how soon a fault is found",
+        "One group becomes less accurate, after some days of labels without a fault: as many of its correct\n"
+        "predictions as the drop needs become wrong.",
+    )
+    group.add_argument(
+        "--fault", metavar="NAME=VALUE", help="the group: an attribute's value, or predicted_class=K"
+    )
+    defaults = OF_FAULT
+    group.add_argument("--drop", type=share, help=f"of its accuracy (default: {defaults['drop']})")
+    group.add_argument(
+        "--labels-per-day", type=positive, metavar="N", help=f"default: {defaults['labels_per_day']}"
+    )
+    group.add_argument("--half-life-days", type=positive_number, metavar="D", help="of labels; default: none")
+    group.add_argument(
+        "--days-before",
+        type=positive,
+        metavar="D",
+        help=f"without a fault (default: {defaults['days_before']})",
+    )
 
 
 def _add_one_class(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +243,10 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
         "and from the labels alone; both are held against all labels of the pool.",
     )
     group.add_argument(
-        "--threshold", type=real, help="operating threshold (default: 0.5; of decision values 0)"
+        "--threshold",
+        type=real,
+        help="operating threshold (default: 0.5; of decision values 0); of a fault the least accuracy "
+        "allowed (default: half-way down the drop)",
     )
     group.add_argument(
         "--target",
@@ -208,78 +268,3 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
         help="recording of the ensemble's own decision (default: positive is what more than half of the "
         "members call so)",
     )
-
-
-def positive(text: str, least: int = 1) -> int:
-    """A whole number of 1 or more."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
-    return number
-
-
-def natural(text: str) -> int:
-    """A whole number of 0 or more."""
-    return positive(text, least=0)
-
-
-def share(text: str) -> float:
-    """A number between 0 and 1."""
-    number = _number(text)
-    if not 0 < number < 1:
-        raise ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
-    return number
-
-
-def real(text: str) -> float:
-    """Any number."""
-    number = _number(text)
-    if not isfinite(number):
-        raise ArgumentTypeError(f"'{text}' is not a number")
-    return number
-
-
-def counts(text: str) -> tuple[int, ...]:
-    """Whole numbers of 1 or more, in rising order."""
-    return tuple(sorted({positive(part) for part in text.split(",")}))
-
-
-def class_or_all(text: str) -> int | str:
-    """The number of a class, or `all`."""
-    if text == "all":
-        return text
-    try:
-        return natural(text)
-    except ArgumentTypeError as error:
-        raise ArgumentTypeError(f"'{text}' is neither the number of a class nor 'all'") from error
-
-
-def target(text: str) -> Any:
-    """What a threshold has to reach, as in `precision=0.8,recall=0.9`."""
-    # With numpy, which other options do not need.
-    from service.statistics.binary.performance import Target  # noqa: PLC0415
-
-    names = [field.name for field in fields(Target)]
-    wanted: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        number = _number(value)
-        if name not in names or not 0 <= number <= 1:
-            raise ArgumentTypeError(
-                f"'{part}' is no target; write NAME=SHARE, with one of {', '.join(names)}"
-            )
-        if name in wanted:
-            raise ArgumentTypeError(f"{name} is given twice")
-        wanted[name] = number
-    return Target(**wanted)
-
-
-def _number(text: str) -> float:
-    """Not a number (NaN), which is within no bounds, where the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zlib
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -26,10 +27,10 @@ _BATCH_ROWS = 8_192
 """Rows are copied into the table so many at a time, so that no second one stands beside it."""
 
 
-def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
+def read_npz(path: Path, *, decision_values: bool = False, attribute: str | None = None) -> Columns:
     """Read the arrays `probabilities` and `labels`, and where they are, `predicted` and `decision_values`.
 
-    Decision values are read only if they are wished; other arrays are ignored.
+    Decision values and an attribute are read only if they are wished; other arrays are ignored.
 
     Raises:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
@@ -55,6 +56,9 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
                     "numpy.savez(path, probabilities=..., labels=...)",
                 )
         wished = ["probabilities", "labels", "predicted", *(["decision_values"] if decision_values else [])]
+        if attribute is not None and attribute not in names:
+            raise RecordingError(path, _no_attribute(attribute, "array", names))
+        wished += [attribute] if attribute is not None else []
         arrays = {name: _array(path, archive, name) for name in wished if name in names}
         return Columns(
             path,
@@ -62,7 +66,12 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
             arrays["labels"],
             arrays.get("predicted"),
             arrays.get("decision_values"),
+            attribute=None if attribute is None else arrays[attribute],
         )
+
+
+def _no_attribute(attribute: str, kind: str, names: Sequence[str]) -> str:
+    return f"there is no {kind} '{attribute}'; choose one of {', '.join(names)}, or record it"
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:
@@ -76,11 +85,11 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDA
         ) from error
 
 
-def read_text(path: Path) -> Columns:
+def read_text(path: Path, *, attribute: str | None = None) -> Columns:
     """Read rows of the true class and the probabilities of all classes.
 
     Commas separate the columns if the first line has any, else spaces and tabs do. A header line is skipped,
-    and so is what follows a `#`.
+    and so is what follows a `#`. For an attribute the header names the columns.
 
     Raises:
         RecordingError: there are no rows, or a line cannot be read.
@@ -94,6 +103,8 @@ def read_text(path: Path) -> Columns:
             raise RecordingError(path, "it is no text in UTF-8; save it as plain text") from error
     first, content = next(iter(rows.items()), (0, ""))
     delimiter = "," if "," in content else None
+    if attribute is not None:
+        return _read_named(path, rows, delimiter or " ", attribute)
     if _is_header(content.replace('"', "").split(delimiter)):
         rows.pop(first, None)
     if not rows:
@@ -104,6 +115,46 @@ def read_text(path: Path) -> Columns:
         words = {number: content.split(delimiter) for number, content in rows.items()}
         raise RecordingError(path, _malformed(words)) from error
     return Columns(source=path, probabilities=table[:, 1:], labels=table[:, 0], lines=list(rows))
+
+
+def _read_named(path: Path, rows: Mapping[int, str], delimiter: str, attribute: str) -> Columns:
+    """By the names in the header: the attribute, the true class, and the probabilities of all classes.
+
+    These are the columns `score_0` and so on, if there are any; else all the others.
+    """
+    lines = csv.reader(rows.values(), delimiter=delimiter, skipinitialspace=True)
+    header, *table = [[word.strip() for word in words] for words in lines] or [[]]
+    if attribute not in header:
+        raise RecordingError(path, _no_attribute(attribute, "column in the header line", header))
+    label = next((name for name in _LABEL_COLUMNS if name in header), header[0])
+    scores = _probability_columns(path, header) if any(map(_is_score, header)) else None
+    scores = scores or [name for name in header if name not in {attribute, label, "predicted"}]
+    numbers = list(rows)[1:]
+    if len(table) != len(numbers):
+        raise RecordingError(path, "a quoted value goes over several lines; write every row on one line")
+    if not table:
+        raise RecordingError(path, "there are no rows; record at least one prediction")
+    for number, words in zip(numbers, table, strict=True):
+        if len(words) != len(header):
+            raise RecordingError(
+                path, f"line {number} has {len(words)} columns, the header has {len(header)}"
+            )
+    columns = dict(zip(header, zip(*table, strict=True), strict=True))
+
+    def numeric(name: str) -> npt.NDArray[Any]:
+        bad = next((place for place, word in enumerate(columns[name]) if not _is_number(word)), None)
+        if bad is not None:
+            raise RecordingError(path, f"line {numbers[bad]}: column '{name}' is not a number; correct it")
+        return np.array(columns[name], np.float64)
+
+    return Columns(
+        path,
+        np.stack([numeric(name) for name in scores], axis=1),
+        numeric(label),
+        numeric("predicted") if "predicted" in columns else None,
+        attribute=np.array(columns[attribute]),
+        lines=numbers,
+    )
 
 
 def _is_header(words: list[str]) -> bool:
@@ -141,7 +192,7 @@ def _is_number(word: str) -> bool:
     return word.isascii() and "_" not in word
 
 
-def read_parquet(path: Path) -> Columns:
+def read_parquet(path: Path, *, attribute: str | None = None) -> Columns:
     """Read labels, probabilities and, if they are there, predicted classes.
 
     Raises:
@@ -157,20 +208,23 @@ def read_parquet(path: Path) -> Columns:
         ) from error
     with path.open("rb") as handle:
         try:
-            return _read(path, parquet.ParquetFile(handle))
+            return _read(path, parquet.ParquetFile(handle), attribute)
         # pyarrow decodes names of columns without care, hence ValueError.
         except (OSError, ValueError, pa.ArrowException) as error:
             raise RecordingError(path, "it is no Parquet file, or a damaged one; write it again") from error
 
 
-def _read(path: Path, file: Any) -> Columns:
+def _read(path: Path, file: Any, attribute: str | None) -> Columns:
     names: list[str] = file.schema_arrow.names
     label = next((name for name in _LABEL_COLUMNS if name in names), None)
     if label is None:
         raise RecordingError(path, f"there is no column of true classes; name it {', '.join(_LABEL_COLUMNS)}")
+    if attribute is not None and attribute not in names:
+        raise RecordingError(path, _no_attribute(attribute, "column", names))
     sources = _probability_columns(path, names)
     _check_types(path, file.schema_arrow, sources)
-    single = [label, *(["predicted"] if "predicted" in names else [])]
+    wished = [label, "predicted" if "predicted" in names else None, attribute]
+    single = list(dict.fromkeys(name for name in wished if name is not None))
     classes: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in single}
     table = np.empty((0, len(sources)))
     start = 0
@@ -186,7 +240,8 @@ def _read(path: Path, file: Any) -> Columns:
         table[start : start + len(block)] = block
         start += len(block)
     joined = {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in classes.items()}
-    return Columns(path, table, joined[label], joined.get("predicted"))
+    values = None if attribute is None else joined[attribute]
+    return Columns(path, table, joined[label], joined.get("predicted"), attribute=values)
 
 
 def _probability_columns(path: Path, names: Sequence[str]) -> list[str]:

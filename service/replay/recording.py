@@ -8,13 +8,14 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import RecordingError
 from service.replay.columns import Columns
 from service.replay.readers import read_npz, read_parquet, read_text
 
-_READERS: dict[str, Callable[[Path], Columns]] = {
+_READERS: dict[str, Callable[..., Columns]] = {
     ".npz": read_npz,
     ".csv": read_text,
     ".txt": read_text,
@@ -31,6 +32,7 @@ class Recording:
     labels: Ints  # true class of every item, 0 to K - 1 [N]
     own_predicted: Ints | None = None  # predicted classes [N], if not those of the highest probability
     decision_values: Floats | None = None  # margins of the second of two classes [N], if read
+    values: npt.NDArray[np.str_] | None = None  # of one attribute [N], if read
 
     @property
     def size(self) -> int:
@@ -64,7 +66,7 @@ class Recording:
         return correct
 
 
-def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
+def load_recording(path: Path, *, decision_values: bool = False, attribute: str | None = None) -> Recording:
     """Read a recording in the format that the file's suffix names, with decision values if that is wished.
 
     - `.npz`: arrays `probabilities` [N, K] and `labels` [N], and optionally `predicted` [N] and
@@ -72,6 +74,8 @@ def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
     - `.csv` or `.txt`: rows of the true class and K probabilities, separated by commas, spaces or tabs.
     - `.parquet`: a column `label`, `labels` or `true_class`; either a column `probabilities` of lists, or
       columns `score_0` to `score_K-1`; and optionally `predicted`.
+
+    The values of an attribute are read from the array or column of its name; a text needs a header for that.
 
     Raises:
         RecordingError: the file cannot be used, and why.
@@ -86,10 +90,11 @@ def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
     if read is read_npz and decision_values:
         read = partial(read_npz, decision_values=True)
     try:
-        columns = read(path)
+        columns = read(path, attribute=attribute)
     except OSError as error:
         raise RecordingError(path, f"it cannot be read ({type(error).__name__}); check the file") from error
-    return Recording(path.stem, *columns.checked())
+    checked, values = columns.checked(), columns.attribute
+    return Recording(path.stem, *checked, values=None if values is None else values.astype(np.str_))
 
 
 def same_items(recordings: Sequence[Recording]) -> None:

@@ -15,6 +15,40 @@ from rich.markup import escape
 Cell = float | None
 
 
+@dataclass(frozen=True)
+class Report:
+    """What was found: sentences, a configuration to use, and the figures behind them."""
+
+    conclusion: list[str]
+    tables: list[Table]
+    configuration: str = ""  # in YAML; empty if none follows
+
+    def document(self) -> Mapping[str, Any]:
+        """For JSON."""
+        return {
+            "conclusion": self.conclusion,
+            "configuration": self.configuration,
+            "tables": [table.document() for table in self.tables],
+        }
+
+
+def print_reports(reports: Sequence[Report], *, as_json: bool, as_markdown: bool) -> None:
+    """Print conclusions before tables: for a program, for a page, or for the terminal."""
+    if as_json:
+        sys.stdout.write(json.dumps([report.document() for report in reports], indent=2) + "\n")
+        return
+    for report in reports:
+        for sentence in report.conclusion:
+            sys.stdout.write(f"{sentence}\n")
+        if report.configuration:
+            fence = ("```yaml\n", "```\n") if as_markdown else ("", "")
+            sys.stdout.write(f"\nUse:\n\n{fence[0]}{report.configuration}{fence[1]}")
+        if report.conclusion or report.configuration:
+            sys.stdout.write("\n")
+        sys.stdout.flush()
+        print_tables(report.tables, as_json=False, as_markdown=as_markdown)
+
+
 def print_tables(tables: Sequence[Table], *, as_json: bool, as_markdown: bool) -> None:
     """Print for a program, which goes before a page; or for a page; or for the terminal."""
     if as_json:

@@ -3,7 +3,7 @@
 The labels since the last change of a group estimate its accuracy now, and the change point is unknown. So
 every position in the order of labels has a posterior probability of being the last change point. A change has
 the prior probability 1 / `run_length` at each label. The accuracy between changes has a Beta prior, worth
-`_LEVEL_LABELS` labels, around the group's mean over all of its labels: most changes are moderate (Fearnhead
+`LEVEL_LABELS` labels, around the group's mean over all of its labels: most changes are moderate (Fearnhead
 and Liu, JRSS B 2007, recursion 2; Adams and MacKay, *Bayesian online changepoint detection*, 2007). The
 posterior of the accuracy is a mixture of Betas, one for each position.
 
@@ -25,14 +25,14 @@ from service.statistics.ratios import ratio
 
 SUSPECTED: Final = 0.2  # probability from which a change applies to all labels of its group, by any request
 DETECTED: Final = 0.5  # probability from which a change is reported
-_RARER: Final = 10.0
+RARER: Final = 10.0
 """Reports assume changes this many times rarer than intervals do, so that fewer are false."""
 
 FEWEST: Final = 5  # labels since a change, without which it is not considered
 _PRIOR: Final = 0.5  # Jeffreys' prior of a group's mean over all of its labels
-_LEVEL_LABELS: Final = 20.0  # labels that the prior between changes is worth; compared in docs/forgetting.md
+LEVEL_LABELS: Final = 20.0  # labels that the prior between changes is worth; compared in docs/forgetting.md
 _SINGLE: Final = 64  # latest labels with a position each; of older ones, half as many for every doubling
-_LEAST_KEPT: Final = 11.0
+LEAST_KEPT: Final = 11.0
 """Labels that are left of a group with many: a few more than alerts need by default.
 
 With fewer, a group that is known to be too inaccurate would become uncertain when it gets even worse, and its
@@ -47,7 +47,7 @@ class ChangePointWeights:
     """Weights of labels after changes."""
 
     factors: Floats  # of every label, in (0, 1]; within a group not more for an older label [n]
-    changed: Floats  # probability that the accuracy has changed, if changes were `_RARER` times rarer [G]
+    changed: Floats  # probability that the accuracy has changed, if changes were `RARER` times rarer [G]
     before: Indices  # labels before the most probable last change; 0 where none is detected [G]
 
 
@@ -81,7 +81,7 @@ def change_point_weights(*, correct: Flags, sizes: Indices, run_length: float) -
 def _were_changes_rarer(unchanged: Floats, sizes: Indices, run_length: float) -> Floats:
     """Probability of a change if the run length were longer: Bayes' rule on the probability of none [G]."""
     ahead = np.expm1(-sizes * np.log1p(-1 / run_length))
-    ahead_if_rarer = np.expm1(-sizes * np.log1p(-1 / (_RARER * run_length)))
+    ahead_if_rarer = np.expm1(-sizes * np.log1p(-1 / (RARER * run_length)))
     odds = (1 - unchanged) * ahead_if_rarer / ahead
     changed: Floats = odds / (odds + unchanged)
     return changed
@@ -138,7 +138,7 @@ class _Positions:
         # Log rising factorials of the prior's parameters: of correct labels, of wrong ones, and of all.
         of_right, of_wrong, of_all = (
             _cumulated(np.log(start + labels))
-            for start in (right[:, None], wrong[:, None], np.array(_LEVEL_LABELS))
+            for start in (right[:, None], wrong[:, None], np.array(LEVEL_LABELS))
         )
         lasts = np.log1p(-1 / run_length)
         # A position represents all labels up to the next one.
@@ -171,13 +171,13 @@ class _Positions:
         Each position would weight the labels since it equally; a label's weight is the mean over positions.
         """
         prior, _ = _level_prior(self.right[:, -1], self.since[:, -1])
-        mean = (prior[:, None] + self.right) / (_LEVEL_LABELS + self.since)
-        variance = mean * (1 - mean) / (_LEVEL_LABELS + self.since + 1)
+        mean = (prior[:, None] + self.right) / (LEVEL_LABELS + self.since)
+        variance = mean * (1 - mean) / (LEVEL_LABELS + self.since + 1)
         middle = (last * mean).sum(axis=1)
         spread = (last * (variance + (mean - middle[:, None]) ** 2)).sum(axis=1)
         # As many labels as a Beta of this mean and variance has beside its prior.
-        left = middle * (1 - middle) / spread - 1 - _LEVEL_LABELS
-        left = np.maximum(left, np.minimum(_LEAST_KEPT, self.since[:, -1] / 4))
+        left = middle * (1 - middle) / spread - 1 - LEVEL_LABELS
+        left = np.maximum(left, np.minimum(LEAST_KEPT, self.since[:, -1] / 4))
         each = ratio(last, self.since, 0.0)
         weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
         sizes = self.since[:, -1]
@@ -198,7 +198,7 @@ class _Positions:
 def _level_prior(right: Indices, sizes: Indices) -> tuple[Floats, Floats]:
     """Parameters of the Beta prior of accuracies between changes, by correct labels and all labels [G]."""
     mean = (right + _PRIOR) / (sizes + 2 * _PRIOR)
-    return _LEVEL_LABELS * mean, _LEVEL_LABELS * (1 - mean)
+    return LEVEL_LABELS * mean, LEVEL_LABELS * (1 - mean)
 
 
 def _cumulated(logarithms: Floats) -> Floats:

@@ -21,7 +21,7 @@ from scipy import special
 from service.domain.arrays import Flags, Floats, Indices
 
 # factors by which the odds of an error may have grown, equally probable
-_MORE_ERRORS: Final[Floats] = np.array([1.6, 2.5, 4.0, 8.0])
+MORE_ERRORS: Final[Floats] = np.array([1.6, 2.5, 4.0, 8.0])
 _EVEN_LABELS: Final = 100.0  # about this many first labels have nearly the same share of the stake
 _DECAY: Final = 0.5  # after n labels the unplaced share is of the order of n to minus this power
 
@@ -37,7 +37,7 @@ class ChangePoint:
 
 def no_bets(group_count: int) -> Floats:
     """Log wealth of the bets of groups without a label yet, by decline [G, K]."""
-    return np.full((group_count, len(_MORE_ERRORS)), -np.inf)
+    return np.full((group_count, len(MORE_ERRORS)), -np.inf)
 
 
 def advance_bets(
@@ -59,7 +59,7 @@ def advance_bets(
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     there = groups[first]
     rank = np.repeat(np.arange(len(there)), np.diff(first, append=len(groups)))
-    right, wrong = _log_ratios_of_groups(accuracy[there])
+    right, wrong = log_ratios(accuracy[there])
     ratios = np.where(correct[:, None], right[rank], wrong[rank])
     numbers = np.arange(len(groups)) - first[rank] + labels[groups]
     total = np.cumsum(ratios, axis=0)
@@ -77,20 +77,20 @@ def log_wealth_of_bets(log_sums: Floats, labels: Floats) -> Floats:
 
     `labels` is how many labels of every group the bets have seen [G].
     """
-    mixed = special.logsumexp(log_sums, axis=1) - np.log(len(_MORE_ERRORS))
-    found: Floats = np.logaddexp(mixed, _log_unstaked(labels))
+    mixed = special.logsumexp(log_sums, axis=1) - np.log(len(MORE_ERRORS))
+    found: Floats = np.logaddexp(mixed, log_unstaked(labels))
     return found
 
 
-def _log_unstaked(labels: Floats) -> Floats:
+def log_unstaked(labels: Floats) -> Floats:
     """Log share of the stake that is unplaced after this many labels, of any shape."""
     return -_DECAY * np.log1p(labels / _EVEN_LABELS)
 
 
 def log_stakes(labels: Floats) -> Floats:
     """Log share that is staked on the next label, after this many labels, of any shape."""
-    left = _log_unstaked(labels)
-    return left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
+    left = log_unstaked(labels)
+    return left + np.log(-np.expm1(log_unstaked(labels + 1) - left))
 
 
 def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
@@ -104,7 +104,7 @@ def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
     """
     if not len(correct):
         raise ValueError("without a label no beginning is likelier than another")
-    ratios = log_ratios(correct, accuracy)
+    ratios = label_log_ratios(correct, accuracy)
     since = np.cumsum(ratios[::-1], axis=0)[::-1]
     likelihood = special.logsumexp(since, axis=1)
     share = special.softmax(likelihood)
@@ -117,16 +117,16 @@ def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
     )
 
 
-def log_ratios(correct: Flags, accuracy: float) -> Floats:
+def label_log_ratios(correct: Flags, accuracy: float) -> Floats:
     """Log likelihood ratio of every label, of every decline against none [n, K]."""
-    right, wrong = _log_ratios_of_groups(np.array([accuracy]))
+    right, wrong = log_ratios(np.array([accuracy]))
     return np.where(correct[:, None], right, wrong)
 
 
-def _log_ratios_of_groups(accuracy: Floats) -> tuple[Floats, Floats]:
+def log_ratios(accuracy: Floats) -> tuple[Floats, Floats]:
     """Log likelihood ratios of a correct and of a wrong label, of every decline against none [G, K]."""
     if not np.all((accuracy > 0) & (accuracy < 1)):
         raise ValueError(f"an accuracy of {accuracy} is not strictly within 0 and 1")
     p = accuracy[:, None]
-    lower = special.expit(special.logit(p) - np.log(_MORE_ERRORS))
+    lower = special.expit(special.logit(p) - np.log(MORE_ERRORS))
     return np.log(lower / p), np.log((1 - lower) / (1 - p))

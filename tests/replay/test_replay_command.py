@@ -274,7 +274,7 @@ def test_json_and_markdown_hold_the_same_figures(
 ) -> None:
     shared = (saved(tmp_path), *words, *FEW, "--budget", "25")
     tables = documents(capsys, *shared)
-    assert run(*shared, "--markdown") == 0
+    assert run(*shared, "--markdown", "--paper") == 0
     markdown = capsys.readouterr().out
     printed = iter(row for row in rows_of(markdown) if not row[0].startswith("---"))
     for table in tables:

@@ -31,11 +31,18 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--target": ("precision=0.9",),
     "--decision-values": (),
     "--ensemble": ("ensemble.npz",),
+    "--group-by": ("region",),
+    "--paper": (),
+    "--fault": ("region=r3",),
+    "--drop": ("0.1",),
+    "--labels-per-day": ("50",),
+    "--half-life-days": ("7",),
+    "--days-before": ("30",),
 }
 FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
 OF_GROUPS = {
     *("--metric", "--grouping", "--superclasses", "--score-bins", "--binning"),
-    *("--prior", "--policy", "--budget", "--interval", "--region"),
+    *("--prior", "--policy", "--budget", "--interval", "--region", "--group-by", "--paper"),
 }
 OF_ONE_CLASS = {"--positive-class", "--labels", "--interval"}
 TAKEN = {
@@ -45,6 +52,11 @@ TAKEN = {
     ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
     ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
     ("--task", "challenge"): {"--region", "--interval"},
+    ("--task", "fault"): {
+        "--fault",
+        *("--drop", "--labels-per-day", "--half-life-days", "--days-before", "--threshold", "--interval"),
+        *("--group-by", "--policy", "--score-bins", "--binning"),
+    },
 }
 
 
@@ -60,7 +72,9 @@ def parsed(words: Iterable[str]) -> argparse.Namespace:
 
 
 def cases(*, taken: bool) -> list[tuple[tuple[str, ...], str]]:
-    return [(asked, option) for asked in TAKEN for option in EXAMPLES if (option in TAKEN[asked]) is taken]
+    every = [(asked, option) for asked in TAKEN for option in EXAMPLES if (option in TAKEN[asked]) is taken]
+    # Without another task, --fault chooses its own.
+    return [each for each in every if each != (("--task", "estimation"), "--fault")]
 
 
 def test_every_option_of_a_task_is_tried_here() -> None:
@@ -78,6 +92,21 @@ def test_an_option_that_would_be_ignored_is_refused(asked: tuple[str, ...], opti
 @pytest.mark.parametrize(("asked", "option"), cases(taken=True))
 def test_an_option_that_a_task_takes_is_taken(asked: tuple[str, ...], option: str) -> None:
     completed(parsed((*asked, option, *EXAMPLES[option])))
+
+
+def test_a_fault_chooses_its_task() -> None:
+    assert completed(parsed(("--fault", "region=r3"))).task == "fault"
+
+
+def test_runs_depend_on_the_task_unless_given() -> None:
+    assert completed(parsed(())).runs == 100
+    assert completed(parsed(("--fault", "region=r3"))).runs == 20
+    assert completed(parsed(("--fault", "region=r3", "--runs", "7"))).runs == 7
+
+
+def test_groups_are_by_one_thing() -> None:
+    with pytest.raises(RecordingError, match=r"--group-by: --grouping says what tells groups apart"):
+        completed(parsed(("--group-by", "region", "--grouping", "all")))
 
 
 def test_help_tells_what_is_taken_unless_told() -> None:
