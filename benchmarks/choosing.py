@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -70,7 +69,7 @@ def by_budget() -> Table:
 
 def by_half_life() -> Table:
     """Half-lives of labels, with 8 groups and 200 labels a day, with change points and without."""
-    rows: Sequence[tuple[str, tuple[Cell, ...]]] = []
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
     for run_length in (RUN_LENGTH, None):
         for half_life in HALF_LIVES:
             days = found(8, 200, "even", half_life_days=half_life, run_length=run_length)
@@ -83,7 +82,7 @@ def by_half_life() -> Table:
 
 def by_drop() -> Table:
     """Sizes of drops, with 8 groups and 100 labels a day to the weakest first."""
-    rows = []
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
     for drop in (0.08, 0.1, 0.15, 0.2, 0.3):
         days = found(8, 100, drop=drop)
         rows.append((f"{100 * drop:g} points", (*_cells(days.alert), *_cells(days.confirmed))))
@@ -100,7 +99,7 @@ def _cell(days: float) -> Cell:
 
 
 def _table(
-    title: str, corner: str, columns: tuple[str, ...], rows: Sequence[tuple[str, tuple[Cell, ...]]]
+    title: str, corner: str, columns: tuple[str, ...], rows: list[tuple[str, tuple[Cell, ...]]]
 ) -> Table:
     fault = f"From {100 * BEFORE:g}%, threshold {100 * THRESHOLD:g}%"
     notes = (f"{fault}; the drop is {100 * DROP:g} points unless given. -: not within two years.",)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from service.app.detection_forecast import forecast
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
@@ -97,6 +98,8 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
                 f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
                 f"{budget.labels} labels are reserved for suspected groups"
             )
+        if (found := forecast(settings, name, assessment)) is not None:
+            yield f"    {found}"
 
 
 def _every(days: float) -> str:
