@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from service.app.detection_forecast import forecast
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
@@ -98,8 +97,11 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
                 f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
                 f"{budget.labels} labels are reserved for suspected groups"
             )
-        if (found := forecast(settings, name, assessment)) is not None:
-            yield f"    {found}"
+        if assessment.labels_per_second > 0 and model.alerts.min_accuracy is not None:
+            from service.app.detection_forecast import forecast  # noqa: PLC0415 - with scipy
+
+            if (found := forecast(settings, name, assessment)) is not None:
+                yield f"    {found}"
 
 
 def _every(days: float) -> str:

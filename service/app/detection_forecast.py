@@ -66,15 +66,15 @@ def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> 
     )
     what = "an accuracy" if groups == 1 else f"one {assessment.asked_grouping} of {groups} with equal traffic"
     return (
-        f"{what} that falls from {100 * before:g}% to {100 * (before - drop):g}% is found "
-        f"{_within(found.alert)}, and confirmed {_within(found.confirmed)}"
+        f"{what} that falls from {100 * before:g}% to {100 * (before - drop):g}% is "
+        f"{_when('found', found.alert)}, and {_when('confirmed', found.confirmed)}"
     )
 
 
-def _within(delay: Delay) -> str:
+def _when(done: str, delay: Delay) -> str:
     if not math.isfinite(delay.median):
-        return "not within two years at this budget"
-    about = f"in about {duration(delay.median * _DAY)}"
+        return f"not {done} within two years"
+    about = f"{done} in about {duration(delay.median * _DAY)}"
     return f"{about} (9 of 10 in {duration(delay.late * _DAY)})" if math.isfinite(delay.late) else about
 
 

@@ -94,3 +94,56 @@ def test_a_model_that_is_not_grouped_by_class_is_not_warned_of_a_class_mix(
     lines = listed(tmp_path, capsys, plain, "{attribute_values: 1000000}")
     assert len(lines) == 3
     assert not any(line.startswith("warning") for line in lines)
+
+
+def paced(
+    folder: Path, capsys: pytest.CaptureFixture[str], assessment: str, threshold: str = "0.9"
+) -> list[str]:
+    """What is said of the pace of an assessment by region, and of how soon it finds a fault."""
+    config = folder / "credence.yaml"
+    config.write_text(
+        "models: {mail: {classes: [ham, spam], groupings: {region: {by: attribute, attribute: region}}, "
+        f"alerts: {{min_accuracy: {threshold}}}, assessments: {{asked: {assessment}}}}}}}",
+        encoding="utf-8",
+    )
+    assert main(["check", "--config", str(config)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return [line.strip() for line in lines if line.startswith("    ")]
+
+
+DAILY = "task: identification, grouping: region, budget: {labels: 300, per_days: 1}"
+
+
+def test_the_pace_of_a_budget_and_the_days_to_a_fault_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pace, found = paced(tmp_path, capsys, f"{{{DAILY}}}")
+    assert pace == (
+        "about one label every 6 min, at most 30 at once; 60 of 300 labels are reserved for suspected groups"
+    )
+    assert found.startswith(
+        "one region of 8 with equal traffic that falls from 95% to 85% is found in about 3 d"
+    )
+
+
+def test_a_fault_that_a_budget_cannot_find_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (_, found) = paced(
+        tmp_path, capsys, "{task: estimation, grouping: region, budget: {labels: 1, per_days: 30}}"
+    )
+    assert found.endswith("is not found within two years, and not confirmed within two years")
+
+
+def test_without_a_threshold_or_a_period_nothing_is_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(paced(tmp_path, capsys, f"{{{DAILY}}}", threshold="null")) == 1
+    assert paced(tmp_path, capsys, "{grouping: region, budget: {labels: 50}}") == []
+
+
+@pytest.mark.parametrize("threshold", ["0.02", "0.5", "0.999"])
+def test_any_threshold_has_a_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], threshold: str
+) -> None:
+    assert len(paced(tmp_path, capsys, f"{{{DAILY}}}", threshold=threshold)) == 2
