@@ -105,7 +105,7 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
 
 
 def _every(days: float) -> str:
-    return "a day" if days == 1 else f"every {days:g} days"
+    return "a day" if days == 1 else f"every {duration(days * 86_400)}"
 
 
 def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:
