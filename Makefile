@@ -8,7 +8,8 @@ SEEDS ?= 50
 WORKERS ?= 4
 # Tests wait more than they compute, so more of them run at once than there are cores. Those of one file stay
 # together, and share its servers. One thread each, or the workers' linear algebra gets in one another's way.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Bytecode is kept, whatever the environment says: workers, and the processes that tests start, are many.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-stack fuzz soak reliability check docs benchmarks screenshots vendor clean

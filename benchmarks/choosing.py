@@ -82,7 +82,7 @@ def by_half_life() -> Table:
 
 def by_drop() -> Table:
     """Sizes of drops, with 8 groups and 100 labels a day to the weakest first."""
-    rows = []
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
     for drop in (0.08, 0.1, 0.15, 0.2, 0.3):
         days = found(8, 100, drop=drop)
         rows.append((f"{100 * drop:g} points", (*_cells(days.alert), *_cells(days.confirmed))))

@@ -76,7 +76,8 @@ class Case:
         asked = {
             "grouping": self.grouping,
             "policy": self.policy,
-            "budget": {"labels": self.labels, "per_days": 1},
+            # All at once, if a round wants them: the harder case.
+            "budget": {"labels": self.labels, "per_days": 1, "burst": 1.0, "reserve": 0.0},
             "max_in_flight": -(-self.labels // ROUNDS_A_DAY),
         }
         model: dict[str, Any] = {
@@ -169,20 +170,19 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
                     step.flush(partition, now)
                 confirmed |= _confirms(monitor.refresh(now))
                 monitor.ask(epoch=1, now=now)
-                items = _asked_items(requests.outbox().values())
+                items = _asked_items(requests.read_outbox().values())
                 asked += items.values()
-                requests.published(list(requests.outbox()))
+                requests.remove_published(list(requests.read_outbox()))
                 answers = [_answer(request, item, world, now) for request, item in items.items()]
                 if answers:
                     labels.apply(0, answers, now=now)
-        for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
-            client.unlink(key)
+        client.unlink(*client.scan_iter(f"{settings.redis.prefix}:*", count=1_000))
     return Result(len(asked), list(_errors(world, np.array(asked, np.intp), case.groups)), confirmed)
 
 
 def _asked_items(messages: Any) -> dict[str, int]:
-    told = [json.loads(message) for message in messages]
-    return {one["request_id"]: int(one["item_id"]) for one in told}
+    label_requests = [json.loads(message) for message in messages]
+    return {one["request_id"]: int(one["item_id"]) for one in label_requests}
 
 
 def _answer(request: str, item: int, world: _World, now: float) -> LabelEvent:

@@ -24,6 +24,7 @@ from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Una
 from service.kafka.topic_metadata import TopicLog
 from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
+from service.telemetry.outages import Outages
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class ConsumerLoop:
         start: where to begin with partitions that have no stored offset.
         flush_records: flushes as soon as so many records are not flushed.
         stopping: set to make the loop flush and end.
+        outages: of the process.
 
     Attributes:
         state: as `/readyz` shows it.
@@ -62,6 +64,7 @@ class ConsumerLoop:
         flush_seconds: float,
         flush_records: int,
         stopping: threading.Event,
+        outages: Outages,
     ) -> None:
         self.state: State = "starting"
         self.last_turn = monotonic()
@@ -72,6 +75,7 @@ class ConsumerLoop:
         self._flush_seconds = flush_seconds
         self._flush_records = flush_records
         self._stopping = stopping
+        self._outages = outages
         self._log = TopicLog(consumer, topic)
         self._continuity = Continuity(self._log, step.topic_kind, progress=progress, metrics=metrics)
         self._poller = Poller(consumer, self._continuity)
@@ -140,6 +144,7 @@ class ConsumerLoop:
             log.critical("consumer paused: too many bad messages", extra=extra)
         else:
             self._backoff = 0.0
+            self._outages.works(self._step.topic_kind)
             if self._assignment.has_joined and not self._assignment.pending:
                 self.state = "running"
 
@@ -275,8 +280,7 @@ class ConsumerLoop:
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
         self._resume_at = monotonic() + self._backoff
         self._metrics.backoffs.labels(self._step.topic_kind, error.part).inc()
-        extra = {"topic": self._log.topic, "cause": str(error), "backoff_seconds": self._backoff}
-        log.warning("consumer backs off", extra=extra)
+        self._outages.failed(self._step.topic_kind, error.outage, str(error))
 
 
 def _log_commit_failure(offsets: Any, result: Any) -> None:

@@ -1,4 +1,4 @@
-"""`credence check`: what a configuration does, without any server."""
+"""`credence check`: what a configuration does; with `--connect`, whether it works with its servers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from service.app.detection_forecast import forecast
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
+from service.serving.documents.durations import duration
 from service.serving.documents.questions import chooser, question
 
 _COLUMNS: Final[dict[Columns, str]] = {
@@ -20,6 +22,9 @@ _COLUMNS: Final[dict[Columns, str]] = {
     "classes": "predicted class",
     "challenge": "prediction of the challenger",
 }
+
+_RUN_ROLES: Final = ["predictions", "labels", "schedule", "serve"]
+"""What `credence run` does."""
 
 _THOUSAND: Final = 1_000
 
@@ -34,7 +39,19 @@ def check(options: argparse.Namespace) -> int:
     print(f"{options.config}: valid")
     for line in _lines(settings):
         print(line)
-    return 0
+    return _try_connections(settings, options.role) if options.connect else 0
+
+
+def _try_connections(settings: Settings, roles: list[str] | None) -> int:
+    """Print what works with Kafka and Redis, and what does not; 1 if something does not."""
+    # Without this, a check needs none of the clients.
+    from service.app.connection_checks import connection_findings  # noqa: PLC0415
+
+    failed = 0
+    for finding in connection_findings(settings, roles or _RUN_ROLES):
+        print(finding, flush=True)
+        failed += bool(finding.problem)
+    return min(failed, 1)
 
 
 def _lines(settings: Settings) -> Iterator[str]:
@@ -68,13 +85,25 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():
         budget = assessment.budget
-        window = "in total" if budget.per_days is None else f"every {budget.per_days:g} days"
+        window = "in total" if budget.per_days is None else _every(budget.per_days)
         yield (
             f"  assessment {assessment_name}: {question(assessment)} "
             f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
             f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
             f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
         )
+        if assessment.labels_per_second > 0:
+            yield (
+                f"    about one label every {duration(1 / assessment.labels_per_second)}, at most "
+                f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
+                f"{budget.labels} labels are reserved for suspected groups"
+            )
+        if (found := forecast(settings, name, assessment)) is not None:
+            yield f"    {found}"
+
+
+def _every(days: float) -> str:
+    return "a day" if days == 1 else f"every {days:g} days"
 
 
 def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:

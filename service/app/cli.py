@@ -22,6 +22,9 @@ from service.replay import options as replay
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIGURATION = 2
+EXIT_INTERRUPTED = 128 + 2
+EXIT_BROKEN_PIPE = 128 + 13
+"""What shells report of a program that ended by SIGINT, or by SIGPIPE: its reader has gone."""
 
 DESCRIPTION = """\
 Credence monitors deployed classifiers with few labels. It reads a model's predictions from Kafka, estimates
@@ -29,22 +32,45 @@ the accuracy and calibration of every group, requests the most informative label
 exports credible intervals to Prometheus.
 
 Start with `credence demo`, which brings its own broker and Redis. In production, write a configuration
-(docs/configuration.md), check it with `credence check`, create the topics with `credence topics create`, and
-start `credence run`.
+(docs/configuration.md), create the topics with `credence topics create`, check everything with
+`credence check --connect`, and start `credence run`.
 """
 
 EPILOG = """\
-exit codes: 0 done; 1 failed while running; 2 the configuration or the command line is not valid.
+exit codes: 0 done; 1 failed while running, such as without Kafka or Redis; 2 the configuration or the command
+line is not valid; 130 interrupted; 141 the program that reads its output has ended.
 The configuration is a YAML file; CREDENCE_* variables override its keys (CREDENCE_REDIS__URL is redis.url).
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code."""
+    try:
+        try:
+            code = _run(arguments)
+        except SystemExit as ended:
+            # Of a pipe that breaks, rich makes an end like this.
+            if isinstance(ended.__context__, BrokenPipeError):
+                raise BrokenPipeError from ended
+            sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whatever is still in the buffer goes nowhere; else the interpreter would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     options = build_parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = resolve_name(options.command)
     try:
         return command(options)
+    except BrokenPipeError:
+        raise
     except ConfigurationError as error:
         print(f"credence: {error}", file=sys.stderr)
         return EXIT_BAD_CONFIGURATION
@@ -88,7 +114,18 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
     def add(name: str, function: str, text: str) -> argparse.ArgumentParser:
         return add_command(commands, name, function, text, configured)
 
-    add("check", "check_command:check", "validate the configuration and show what it does")
+    check = add("check", "check_command:check", "validate the configuration and show what it does")
+    check.add_argument(
+        "--connect",
+        action="store_true",
+        help="also try Kafka, its topics, Redis, and the rights in both; changes nothing",
+    )
+    check.add_argument(
+        "--role",
+        action="append",
+        choices=["predictions", "labels", "schedule", "serve"],
+        help="with --connect: only what this role needs; repeatable (default: what `credence run` needs)",
+    )
     run = add("run", "role_command:play", "run everything in one process")
     run.set_defaults(roles=["predictions", "labels", "schedule", "serve"])
     consume = add(

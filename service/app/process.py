@@ -36,6 +36,7 @@ from service.store.lease import keep_hash_key
 from service.store.topics import TopicProgress
 from service.telemetry.health import Health
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
+from service.telemetry.outages import Outages
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Application:
         self._registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
+        self._outages = Outages()
         self._connection: Connection
         vendor_metrics = VendorMetrics(self._registry)
         # With statistics and FastAPI, which take a second to import: consumers need neither.
@@ -80,7 +82,13 @@ class Application:
         if self._roles & {"schedule", "serve"}:
             from service.app.rounds import Rounds  # noqa: PLC0415
 
-            self._rounds = Rounds(settings, registry=self._registry, metrics=self._metrics, clock=clock)
+            self._rounds = Rounds(
+                settings,
+                registry=self._registry,
+                metrics=self._metrics,
+                clock=clock,
+                outages=self._outages,
+            )
         self._vendors = None
         if "serve" in self._roles and settings.has_vendor_api:
             from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
@@ -168,14 +176,18 @@ class Application:
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
         """The result of `make`, retried until Redis and Kafka answer; None if the process stops first."""
+        source = threading.current_thread().name
         while not self._stopping.is_set():
             try:
-                return make()
+                made = make()
             except Unavailable as error:
-                cause: Exception = error
+                unavailable = error
             except KafkaError as error:
-                cause = translate_error(error)
-            log.warning("waiting at the start", extra={"cause": str(cause)})
+                unavailable = translate_error(error)
+            else:
+                self._outages.works(source, contact=True)
+                return made
+            self._outages.failed(source, unavailable.outage, str(unavailable))
             self._stopping.wait(_RETRY_SECONDS)
         return None
 
@@ -204,7 +216,7 @@ class Application:
         settings, connection, metrics = self._settings, self._connection, self._metrics
         topics = settings.kafka.topics
         if "predictions" in self._roles:
-            metrics.takes_predictions(settings.models)
+            metrics.start_prediction_counters(settings.models)
             letters = dead_letters(settings, producer)
             step = prediction_step(
                 settings, connection, hash_key=hash_key, dead_letters=letters, metrics=metrics
@@ -212,7 +224,7 @@ class Application:
             progress = topic_progress(settings, connection, lambda keys: keys.shard)
             yield self._supervisor(step, topics.predictions, progress)
         if "labels" in self._roles:
-            metrics.takes_labels(settings.models)
+            metrics.start_label_counters(settings.models)
             letters = dead_letters(settings, producer)
             labels = label_step(settings, connection, dead_letters=letters, metrics=metrics)
             progress = topic_progress(settings, connection, lambda keys: keys.labels)
@@ -246,6 +258,7 @@ class Application:
             flush_seconds=settings.kafka.flush_seconds,
             flush_records=settings.kafka.flush_records,
             stopping=self._stopping,
+            outages=self._outages,
         )
 
 

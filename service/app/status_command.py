@@ -86,9 +86,15 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
         if any(group.cost for group in groups.groups):
             parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
     if state.thresholds.min_accuracy is not None:
-        parts.append(Text("~40 (2 h): about 40 more labels (2 h) until decided", "dim"))
+        legend = "~40, 2 h: about 40 more labels, in 2 h, until decided; >10 y: not at this budget"
+        parts.append(Text(legend, "dim"))
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
+        parts += [
+            _text(f"! {one.name}: {one.budget.sentence}", _FAILED)
+            for one in state.assessments
+            if one.budget.remaining == 0
+        ]
     parts += [_member_table(one) for one in state.assessments if one.members]
     parts += [_challenge_table(one) for one in state.assessments if one.challenge]
     return parts

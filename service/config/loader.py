@@ -7,18 +7,18 @@ the value is read from that file, for secrets.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from itertools import chain
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from service.config.assessments import ASSESSMENTS, tasks_accepting
-from service.config.deployment_validation import deployment_problems
-from service.config.model_validation import model_problems
+from service.config.document import Document, read_document, where
+from service.config.partial_validation import all_problems, problems_beside
+from service.config.problem_words import described
 from service.config.settings import Settings
+from service.config.types import Problems
 from service.domain.errors import ConfigurationError
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
@@ -55,75 +55,79 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
 
     Args:
         path: the YAML file.
-        environment: usually `os.environ`; only `CREDENCE_*` is looked at.
+        environment: usually `os.environ`; only `CREDENCE_*` is used.
 
     Raises:
-        ConfigurationError: the file cannot be read, or a key is unknown or has an impossible value;
-            every problem is named by the path of its key.
+        ConfigurationError: the file cannot be read, or a key is unknown or has an impossible value; it has
+            every problem, by the path and the line of its key.
     """
+    return settings_of(read_document(path), str(path), environment)
+
+
+def settings_of(document: Document, source: str, environment: Mapping[str, str]) -> Settings:
+    """Settings of a document that was read from `source`, and of an environment.
+
+    Raises:
+        ConfigurationError: as `load_settings`.
+    """
+    content = document.content
+    variables, problems = _overlay_environment(content, environment)
+    problems = [*document.duplicates, *problems]
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise ConfigurationError([("(file)", error.strerror or "cannot be read")], str(path)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        # Not its text, and not as the cause: both quote the line, which may hold a secret.
-        raise ConfigurationError([("(file)", f"is not valid YAML{_where(error)}")], str(path)) from None
-    if not isinstance(document, dict):
-        raise ConfigurationError([("(file)", "must be a mapping at the top level")], str(path))
-    _overlay_environment(document, environment)
-    try:
-        settings = Settings.model_validate(document)
+        settings = Settings.model_validate(content)
     except ValidationError as error:
-        # A value that fits none of several types is told once, by its key.
-        described = dict(_described(e) for e in error.errors())
-        raise ConfigurationError(list(described.items()), str(path)) from None
-    models = (model_problems(settings, name) for name in settings.models)
-    if problems := [*chain.from_iterable(models), *deployment_problems(settings)]:
-        raise ConfigurationError(problems, str(path))
-    return settings
+        errors = error.errors()
+        problems += list((dict(problems_beside(content, errors)) | dict(described(errors))).items())
+    else:
+        problems += all_problems(settings)
+        if not problems:
+            return settings
+    sections = {path.rpartition(".")[0]: variable for path, variable in variables.items()}
+    places = sections | {path: f"line {line}" for path, line in document.lines.items()} | variables
+    raise ConfigurationError(list(dict.fromkeys(problems)), source, places)
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A SafeLoader that refuses duplicate keys instead of keeping the last one in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Hashable] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=deep)
-            if not isinstance(key, Hashable):
-                break  # the base class refuses it
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"duplicate key {key!r}", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str]) -> None:
+def _overlay_environment(
+    document: dict[str, Any], environment: Mapping[str, str]
+) -> tuple[dict[str, str], Problems]:
+    """Put the values of variables into a document; returns the variable of every path, and problems."""
+    variables: dict[str, str] = {}
+    problems: Problems = []
     for variable in sorted(environment):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in RESERVED_VARIABLES:
             continue
-        named = variable.rpartition("__")[2].lower() in FILE_NAME_KEYS
-        base = variable if named else variable.removesuffix(_FILE_SUFFIX)
-        if base != variable and base in environment:
-            raise _refused(variable, f"{base} is given too; give one of them")
-        text = environment[variable] if base == variable else _file_content(variable, environment[variable])
-        *parents, last = [part.lower() for part in base.removeprefix(ENVIRONMENT_PREFIX).split("__")]
-        target = document
-        for part in parents:
-            child = target.get(part)
-            if child is None:
-                child = target[part] = {}
-            if not isinstance(child, dict):
-                raise _refused(variable, f"{part!r} is not a group of settings")
-            target = child
         try:
-            target[last] = _value_of(last, text)
-        except yaml.YAMLError as error:
-            raise _refused(variable, f"is not valid YAML{_where(error)}") from None
+            variables[_overlay(document, variable, environment)] = variable
+        except _UnusableVariableError as error:
+            problems.append((variable, str(error)))
+    return variables, problems
+
+
+class _UnusableVariableError(Exception):
+    """A variable sets nothing; the message says why."""
+
+
+def _overlay(document: dict[str, Any], variable: str, environment: Mapping[str, str]) -> str:
+    """Put the value of one variable into a document; the path of its key."""
+    names_file = variable.rpartition("__")[2].lower() in FILE_NAME_KEYS
+    base = variable if names_file else variable.removesuffix(_FILE_SUFFIX)
+    if base != variable and base in environment:
+        raise _UnusableVariableError(f"{base} is set too; set one of them")
+    text = environment[variable] if base == variable else _file_content(environment[variable])
+    path = [part.lower() for part in base.removeprefix(ENVIRONMENT_PREFIX).split("__")]
+    target = document
+    for part in path[:-1]:
+        child = target.get(part)
+        if child is None:
+            child = target[part] = {}
+        if not isinstance(child, dict):
+            raise _UnusableVariableError(f"`{part}` is not a section, so it has no keys below it")
+        target = child
+    try:
+        target[path[-1]] = _value_of(path[-1], text)
+    except (yaml.YAMLError, ValueError) as error:
+        raise _UnusableVariableError(f"is not valid YAML{where(error)}") from None
+    return ".".join(path)
 
 
 def _value_of(key: str, text: str) -> Any:
@@ -132,41 +136,9 @@ def _value_of(key: str, text: str) -> Any:
     return text if key in PLAIN_TEXT_KEYS else yaml.safe_load(text)
 
 
-def _file_content(variable: str, path: str) -> str:
+def _file_content(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise _refused(variable, f"names a file that cannot be read: {why}") from None
-
-
-def _refused(variable: str, problem: str) -> ConfigurationError:
-    return ConfigurationError([(variable, problem)], "environment")
-
-
-def _where(error: Exception) -> str:
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return ""
-    mark = error.problem_mark
-    return f": {error.problem} at line {mark.line + 1}, column {mark.column + 1}"
-
-
-def _described(error: Any) -> tuple[str, str]:
-    path, message = list(error["loc"]), str(error["msg"]).removeprefix("Value error, ")
-    match error["type"]:
-        case "extra_forbidden":
-            message = "unknown key"
-        case "missing":
-            message = "required, but absent"
-        case "union_tag_invalid":
-            path.append("task")
-            message = f"Input should be {' or '.join(error['ctx']['expected_tags'].rsplit(', ', 1))}"
-    # Where a value may be of several types, pydantic's path has the one that it was taken for.
-    match path:
-        case ["models", _, "score_bins", _, *_]:
-            del path[3]
-        case ["models", _, "assessments", _, task, *keys] if task in ASSESSMENTS:
-            del path[4]
-            if error["type"] == "extra_forbidden" and len(keys) == 1 and (tasks := tasks_accepting(keys[0])):
-                message = f"not accepted with `task: {task}`, only with {', '.join(tasks)}"
-    return ".".join(map(str, path)) or "(file)", message
+        raise _UnusableVariableError(f"names a file that cannot be read: {why}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -108,8 +108,7 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
     built_in += [VOTES] if model.ensemble is not None else []
     known = [ALL, SCORE_BIN, *built_in, *model.groupings]
     if assessment.grouping not in known:
-        problem = f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}"
-        return [(f"{at}.grouping", problem)]
+        return [unknown_grouping(at, assessment.grouping, known)]
     problems = _metric_problems(at, model, assessment)
     groups = _group_names(model, assessment.grouping)
     match assessment:
@@ -122,6 +121,11 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
         case PerformanceSettings() | EnsembleSettings():
             problems += _binary_problems(at, model, assessment)
     return problems
+
+
+def unknown_grouping(at: str, grouping: str, known: Iterable[str]) -> tuple[str, str]:
+    """Path and problem of an assessment at a path whose grouping is not one of those that are known."""
+    return f"{at}.grouping", f"unknown grouping {grouping!r}; this model has {', '.join(known)}"
 
 
 def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:

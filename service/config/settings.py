@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from service.config.bounds import Bounds
 from service.config.model import ModelSettings
-from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability, matching
+from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability, Server, matching
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace
 from service.domain.groupings import (
@@ -81,7 +81,7 @@ class KafkaSecurity(Frozen):
 class KafkaSettings(Frozen):
     """How to reach Kafka, and how to read from it."""
 
-    bootstrap_servers: list[str] = Field(default=["127.0.0.1:9092"], min_length=1)
+    bootstrap_servers: list[Server] = Field(default=["127.0.0.1:9092"], min_length=1)
     """brokers to begin with, as host:port"""
     security: KafkaSecurity = KafkaSecurity()
     topics: Topics = Topics()

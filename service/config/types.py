@@ -15,7 +15,8 @@ ClassName = Annotated[
 ]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every one")]
-Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
+_HIGHEST_PORT = 65_535
+Port = Annotated[int, Field(ge=0, le=_HIGHEST_PORT, description="0 takes a free port")]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 Problems = list[tuple[str, str]]
@@ -32,6 +33,21 @@ def matching(pattern: str, problem: str) -> AfterValidator:
         return value
 
     return AfterValidator(check)
+
+
+def _is_server(value: str) -> str:
+    address = re.fullmatch(r"(?:[^\s:/,@\[\]]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?", value)
+    if address is None:
+        raise ValueError("must be one server as host:port, such as kafka:9092; a list has one per entry")
+    if address[1] is None:
+        raise ValueError(f"the port is missing; write host:port, such as {value}:9092")
+    if not 0 < int(address[1]) <= _HIGHEST_PORT:
+        raise ValueError(f"the port must be from 1 to {_HIGHEST_PORT}, but is {address[1]}")
+    return value
+
+
+Server = Annotated[str, AfterValidator(_is_server)]
+"""A server as host:port; an IPv6 address is in brackets."""
 
 
 class Frozen(BaseModel):

@@ -6,6 +6,11 @@ try again) and `BadMessage` (dead-letter it). Anything else stops the process.
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Mapping
+from types import MappingProxyType
+
 
 class CredenceError(Exception):
     """Root of all errors that Credence raises on purpose."""
@@ -16,22 +21,75 @@ class ConfigurationError(CredenceError):
 
     Attributes:
         problems: pairs of (path of the key, what is wrong and what to do).
+        source: what is not valid.
+        places: where keys are, by their paths: `line 7`.
     """
 
-    def __init__(self, problems: list[tuple[str, str]], source: str = "configuration") -> None:
+    def __init__(
+        self,
+        problems: list[tuple[str, str]],
+        source: str = "configuration",
+        places: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.problems = problems
         self.source = source
-        lines = "\n".join(f"  {path}: {problem}" for path, problem in problems)
+        self.places = places
+        lines = "\n".join(f"  {path}{self._place(path)}: {problem}" for path, problem in problems)
         super().__init__(f"{source} is not valid:\n{lines}")
+
+    def _place(self, path: str) -> str:
+        """Where a key is; of an absent key, where its section is."""
+        while path not in self.places and "." in path:
+            path = path.rpartition(".")[0]
+        return f" ({self.places[path]})" if path in self.places else ""
+
+
+class UnusableConfigurationError(ConfigurationError):
+    """There is no configuration: its file is missing, empty, or something else."""
+
+    def __init__(self, source: object, problem: str) -> None:
+        super().__init__([("(file)", problem)], str(source))
+        self.args = (f"{source} {problem}",)
 
 
 class Unavailable(CredenceError):
-    """`kafka` or `redis` (the `part`) cannot be used right now; the caller backs off and tries again."""
+    """`kafka` or `redis` (the `part`) cannot be used right now; the caller backs off and tries again.
 
-    def __init__(self, part: str, cause: BaseException) -> None:
+    Args:
+        part: that is unavailable.
+        cause: only its type and the operating system's error are shown, as its text may quote messages.
+        address: where no connection could be made; empty if there was one.
+        why: what is known of the cause; derived from it if empty.
+    """
+
+    def __init__(self, part: str, cause: BaseException, *, address: str = "", why: str = "") -> None:
         self.part = part
-        # The text of the cause may hold addresses.
-        super().__init__(f"{part} is unavailable ({type(cause).__name__})")
+        why = why or failure_in_words(cause)
+        if address:
+            key = "kafka.bootstrap_servers" if part == "kafka" else f"{part}.url"
+            check = f"check `{key}`, and that {part.capitalize()} is running"
+            super().__init__(f"Cannot connect to {part.capitalize()} at {address}: {why}; {check}")
+        else:
+            super().__init__(f"{part} is unavailable: {why}")
+
+    @property
+    def outage(self) -> str:
+        """What is wrong for as long as this error comes again, whatever its cause each time."""
+        return f"{self.part} is unavailable"
+
+
+def failure_in_words(error: BaseException) -> str:
+    """Why a connection failed, by the operating system's error behind it; else the name of its type."""
+    following: BaseException | None = error
+    while following is not None:
+        if isinstance(following, socket.gaierror):
+            return "the host name cannot be resolved"
+        if "timeout" in type(following).__name__.lower():
+            return "no answer in time"
+        if isinstance(following, OSError) and following.errno:
+            return os.strerror(following.errno).lower()
+        following = following.__cause__ or following.__context__
+    return type(error).__name__
 
 
 class Refused(Unavailable):
@@ -40,6 +98,11 @@ class Refused(Unavailable):
     def __init__(self, part: str, cause: BaseException, remedy: str) -> None:
         super().__init__(part, cause)
         self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}",)
+
+    @property
+    def outage(self) -> str:
+        """The refusal; an operator ends each in another way."""
+        return str(self)
 
 
 class Unreadable(CredenceError):

@@ -7,14 +7,18 @@ module reads the cause from the log and stops the thread.
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 from kafka.net.compat import KafkaNetClient
 
-from service.domain.errors import Refused, Unavailable
+from service.config.tls import FreshContext
+from service.domain.errors import Refused, Unavailable, failure_in_words
 from service.kafka.oauth import TokenRefusedError, TokenUnavailableError
 
 _CONNECT_SECONDS = 10.0
@@ -23,17 +27,24 @@ _HANDSHAKE_FAILED = "Handshake failed"
 _one_at_a_time = threading.Lock()
 """Otherwise failures of clients that connect at the same time would be confused."""
 
+_REACH_SECONDS = 3.0
+_SHORTEST_SECONDS = 0.1
 _DISCONNECTED = "socket disconnected"
+_OTHER_PROTOCOL = (
+    "no answer as Kafka gives it; the port is another service's, "
+    "or `kafka.security.protocol` is not the broker's"
+)
 _CREDENTIALS = "mechanism, username and password of `kafka.security`"
 
 
-def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
+def open_client(make: Callable[..., Any], options: dict[str, Any]) -> Any:
     """A client of this class, with these options, that has reached a broker.
 
     Raises:
         Refused: a broker does not accept the login, or the two do not accept each other's certificate.
         Unavailable: no broker answers in time.
     """
+    _reach(options["bootstrap_servers"], options.get("ssl_context"))
     networks: list[Any] = []
 
     def network(**config: Any) -> Any:
@@ -51,7 +62,7 @@ def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
                 each.close()
             if not isinstance(error, KafkaError):
                 raise
-            raise _translated(failures.last or error, mechanism=options.get("sasl_mechanism")) from error
+            raise _translated(failures.last or error, options) from error
         finally:
             logger.removeHandler(failures)
 
@@ -71,7 +82,39 @@ class _Failures(logging.Handler):
         self.last = next((each for each in arguments if isinstance(each, _CONNECTION_FAILURES)), self.last)
 
 
-def _translated(error: KafkaError, *, mechanism: str | None) -> Unavailable:
+def _reach(servers: Sequence[str], context: FreshContext | None) -> None:
+    """Return once any server accepts a connection: the client would retry for long, and log every attempt.
+
+    A TLS handshake needs an answer only, as the client reports a failed one: it waits for an answer for ever.
+
+    Raises:
+        Unavailable: none does; it says why.
+    """
+    deadline = time.monotonic() + _CONNECT_SECONDS
+    failures: dict[str, OSError] = {}
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        seconds = min(_REACH_SECONDS, max(deadline - time.monotonic(), _SHORTEST_SECONDS))
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds) as connection:
+                if context is not None:
+                    context.wrap_socket(connection, server_hostname=host.strip("[]")).close()
+        except (ssl.SSLError, KafkaConnectionError):
+            return
+        except OSError as error:
+            failures[server] = error
+        else:
+            return
+    causes = {server: failure_in_words(error) for server, error in failures.items()}
+    why = "; ".join(dict.fromkeys(causes.values()))
+    if context is not None and any(isinstance(error, TimeoutError) for error in failures.values()):
+        why = f"{why}; if it uses no TLS, `kafka.security.protocol` is wrong"
+    last = next(reversed(failures.values()))
+    raise Unavailable("kafka", last, address=", ".join(failures), why=why) from last
+
+
+def _translated(error: KafkaError, options: dict[str, Any]) -> Unavailable:
+    mechanism: str | None = options.get("sasl_mechanism")
     if isinstance(error, (TokenRefusedError, TokenUnavailableError)):
         return Refused("kafka", error, f"no token: {error.args[0]}")
     logs_in = mechanism is not None
@@ -84,4 +127,5 @@ def _translated(error: KafkaError, *, mechanism: str | None) -> Unavailable:
         return Refused(
             "kafka", error, f"the TLS handshake failed; check the certificates of both sides: {why}"
         )
-    return Unavailable("kafka", error)
+    servers = ", ".join(options["bootstrap_servers"])
+    return Unavailable("kafka", error, address=servers, why=_OTHER_PROTOCOL)

@@ -21,7 +21,7 @@ _TIMEOUT_MS = 5_000
 _NO_ID = UUID(int=0)
 
 
-def translate_error(error: KafkaError) -> Unavailable:
+def translate_error(error: KafkaError, topic: str = "") -> Unavailable:
     """`Refused` where Kafka denies access or has no such topic, else `Unavailable`."""
     if isinstance(error, GroupAuthorizationFailedError):
         return Refused("kafka", error, "grant READ on the consumer groups of `kafka.group_prefix`")
@@ -30,17 +30,23 @@ def translate_error(error: KafkaError) -> Unavailable:
             "kafka", error, "grant READ on the topics that are read, WRITE on those that are written"
         )
     if isinstance(error, UnknownTopicOrPartitionError):
-        return Refused("kafka", error, "the topic does not exist; `credence topics create` makes it")
+        return Refused("kafka", error, absent_topic(topic))
     return Unavailable("kafka", error)
 
 
+def absent_topic(topic: str = "") -> str:
+    """What is wrong if a topic does not exist, and what to do."""
+    name = f"topic {topic}" if topic else "the topic"
+    return f"{name} does not exist; create it with `credence topics create`"
+
+
 @contextmanager
-def translated_errors() -> Iterator[None]:
-    """Raise errors of the Kafka client as `translate_error` has them."""
+def translate_errors(topic: str = "") -> Iterator[None]:
+    """Raise errors of the Kafka client as `translate_error` has them; those of an absent topic name it."""
     try:
         yield
     except KafkaError as error:
-        raise translate_error(error) from error
+        raise translate_error(error, topic) from error
 
 
 class TopicLog:
@@ -67,7 +73,7 @@ class TopicLog:
             Unavailable: Kafka does not answer, or there is no such topic.
         """
         consumer = self._consumer
-        with translated_errors():
+        with translate_errors(self.topic):
             # Not the client's `refresh_metadata`: if ours fails, its own refreshes end for good.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
@@ -79,12 +85,12 @@ class TopicLog:
 
     def first_offset(self, tp: TopicPartition) -> int:
         """Log start offset of a partition."""
-        with translated_errors():
+        with translate_errors(self.topic):
             return int(self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offset(self, tp: TopicPartition) -> int:
         """Log end offset of a partition: the high watermark, or last stable offset for read_committed."""
-        with translated_errors():
+        with translate_errors(self.topic):
             return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
-from service.domain.arrays import Flags, Floats
+from service.domain.arrays import Flags, Floats, Ints
 from service.domain.groupings import Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.change_discounting import Relearned
+from service.monitoring.change_discounting import DetectedChange
 from service.monitoring.group_index import Groups
 from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
@@ -22,6 +22,12 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.ratios import ratio
 
 ECE_LABELS = 2  # an ECE, whose estimate is never 0, needs so many times the labels that accuracy needs
+
+
+LONGEST_SECONDS = 10 * 365.25 * 86_400
+"""A time to a verdict beyond ten years is infinite: the budget does not suffice.
+
+No model and no traffic stays the same for so long."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class GroupingSnapshot:
     groups: list[str]
     by: Grouping
     beliefs: GroupingBeliefs
+    predictions: Ints  # ever counted [G]
     accuracy: Estimate
     ece: Estimate  # expected calibration error
     own_rate: Floats  # share of the group's own labels that say that it is right; NaN without any
@@ -66,7 +73,7 @@ class GroupingSnapshot:
     miscalibrated: Flags  # whether the ECE is known to be above the threshold, likewise
     # labels still needed for a verdict on the accuracy threshold, where one is configured
     verdict_labels: Floats | None
-    # time to them at the budgets' pace, infinite where they never suffice; None without a pace
+    # time to them at the budgets' pace, infinite beyond LONGEST_SECONDS; None without a pace
     verdict_seconds: Floats | None
     confusion: ConfusionSnapshot | None  # where groups are predicted classes, and not too many
     share_failing: float  # traffic share of the groups that are low
@@ -75,7 +82,7 @@ class GroupingSnapshot:
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
     # groups whose accuracy has changed, by name: labels from before count little
-    relearned: Mapping[str, Relearned]
+    change_points: Mapping[str, DetectedChange]
 
     @property
     def cost(self) -> Estimate | None:
@@ -93,7 +100,7 @@ def grouping_snapshot(
     confusion: ConfusionSnapshot | None,
     positive: Floats | None,
     evidence: GroupingEvidence | None,
-    relearned: Mapping[str, Relearned],
+    change_points: Mapping[str, DetectedChange],
 ) -> GroupingSnapshot:
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     alerts = settings.alerts
@@ -124,6 +131,7 @@ def grouping_snapshot(
         by=by,
         beliefs=beliefs,
         accuracy=Estimate(lower, mean, upper),
+        predictions=groups.counts.sum(axis=1),
         ece=Estimate(ece_lower, beliefs.ece.mean, ece_upper),
         own_rate=ratio(beliefs.correct, beliefs.labels),
         own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
@@ -142,7 +150,7 @@ def grouping_snapshot(
         missed=groups.missed,
         positive=positive,
         evidence=evidence,
-        relearned=relearned,
+        change_points=change_points,
     )
 
 
@@ -154,10 +162,7 @@ def _seconds_to(
     Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
     is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
     """
-    budgets = [assessment.budget for assessment in settings.assessments.values()]
-    labels_per_second = sum(
-        budget.labels / (budget.per_days * 86_400) for budget in budgets if budget.per_days is not None
-    )
+    labels_per_second = sum(assessment.labels_per_second for assessment in settings.assessments.values())
     if labels is None or labels_per_second == 0:
         return None
     decay = settings.label_decay_per_second
@@ -170,7 +175,7 @@ def _seconds_to(
         suffices = labels < room
         seconds[suffices] = -np.log1p(-labels[suffices] / room[suffices]) / decay
     seconds[labels <= 0] = 0.0
-    return seconds
+    return np.where(seconds > LONGEST_SECONDS, np.inf, seconds)
 
 
 def confusion_snapshot(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from scipy import stats
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.drift import ModelDrift
@@ -62,4 +61,5 @@ def first_places(
 
 
 def _ranks(values: Floats) -> Floats:
-    return np.asarray(stats.rankdata(values, method="ordinal"), dtype=np.float64)
+    # scipy.stats has a function for this, but takes half as long to import as all of the monitor.
+    return np.argsort(np.argsort(values, kind="stable")).astype(np.float64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.statistics.balance_heuristic import sums
-from service.statistics.change_points import what_remains
+from service.statistics.change_points import change_point_weights
 from service.statistics.detection_rules import BASELINES, KINDS
 from service.statistics.detection_time import HORIZON_DAYS, Detection, Labelling, Rules
 from service.statistics.e_processes import log_arrival_weights
@@ -154,8 +154,10 @@ class Watched:
         if labelling.run_length is not None:
             groups = items.groups[drawn] + number * np.arange(runs)[:, None]
             sizes = np.bincount(groups.ravel(), minlength=runs * number)
-            remains = what_remains(correct=right.ravel(), sizes=sizes, run_length=labelling.run_length)
-            factors, changed = remains.factors.reshape(runs, size), remains.changed.reshape(runs, number)
+            weights = change_point_weights(
+                correct=right.ravel(), sizes=sizes, run_length=labelling.run_length
+            )
+            factors, changed = weights.factors.reshape(runs, size), weights.changed.reshape(runs, number)
         if labelling.half_life_days is not None:
             factors = factors * 0.5 ** ((now - self._asked[order]) / labelling.half_life_days)
         found = np.zeros(runs, np.bool_)
@@ -192,8 +194,8 @@ class Watched:
                 groups=np.nonzero(own)[0],
                 scores=items.scores[self._drawn[own]],
                 correct=self._right[own],
-                then=(np.cumsum(own, axis=1) <= rules.reference_labels)[own],
-                counted=np.ones(int(own.sum()), np.bool_),
+                in_reference=(np.cumsum(own, axis=1) <= rules.reference_labels)[own],
+                is_counted=np.ones(int(own.sum()), np.bool_),
             ),
             seen=self._evidence.labels.astype(np.intp),
             before=self._evidence,

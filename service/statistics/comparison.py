@@ -167,8 +167,7 @@ def _mass_to_end(y: Floats, beyond: Floats, weights: Floats, belief: Belief, mas
     """
     alpha, beta = (parameter[..., None] for parameter in belief)
     count = y.shape[-1]
-    rule = np.polynomial.legendre.leggauss(count)[1] / 2
-    mass = -(_density_at(y, beyond, (alpha, beta)) * weights / rule) @ _integration(count).T
+    mass = -(_density_at(y, beyond, (alpha, beta)) * weights / _gauss(count)[1]) @ _integration(count).T
     infinite = np.broadcast_to(belief[0] < 1, mass.shape[:-1])
     if infinite.any():
         alphas, betas_ = (np.broadcast_to(p, infinite.shape)[infinite][:, None] for p in belief)
@@ -229,24 +228,31 @@ def _dot(one: Floats, other: Floats) -> Floats:
 
 
 @cache
+def _gauss(count: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes in [-1, 1], and their weights, which sum to 1; slow to compute."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights / 2
+
+
+@cache
 def _rules(count: int) -> tuple[Floats, Floats, Floats]:
     """Gauss-Legendre on [0, 1]: nodes, 1 - nodes and weights [2, 2, count], by which ends are stretched.
 
     The stretched u is I(u; p, q), with a power of 1 at an end that is not stretched.
     """
-    raw, weights = np.polynomial.legendre.leggauss(count)
+    raw, weights = _gauss(count)
     u, v = (1 + raw) / 2, (1 - raw) / 2
     powers = np.array([1, _STRETCH])
     p, q = powers[:, None, None], powers[None, :, None]
     slope = u ** (p - 1) * v ** (q - 1) / special.beta(p, q)
     ahead, behind = special.betainc(p, q, u), special.betainc(q, p, v)
-    return np.asarray(ahead, np.float64), np.asarray(behind, np.float64), slope * weights / 2
+    return np.asarray(ahead, np.float64), np.asarray(behind, np.float64), slope * weights
 
 
 @cache
 def _integration(count: int) -> Floats:
     """Matrix [n, n] that integrates the polynomial through nodes on [0, 1] from each of them to 1."""
-    raw = np.polynomial.legendre.leggauss(count)[0]
+    raw = _gauss(count)[0]
     legendre = np.polynomial.legendre
     values = legendre.legvander(raw, count - 1)
     primitives = np.stack([legendre.legval(raw, legendre.legint(row)) for row in np.eye(count)], axis=1)

@@ -33,6 +33,7 @@ _MOST_TERMS: Final = 100_000
 _BISECTIONS: Final = 40
 _OF_REFERENCE: Final = 0.2  # weight of the evidence against r
 _NEAR_END: Final = 1e-9
+_ANY_ACCURACY: Final[Floats] = np.array(0.5)
 
 _OFFSETS: Final = (-1.0, -0.5, 0.0, 0.5)
 _SLOPES: Final = (0.4, 0.7, 1.0, 1.5)
@@ -59,8 +60,11 @@ def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
     """
     s, f, p = _checked(correct, wrong, accuracy)
-    # Of one accuracy for many counts the mixture is integrated once.
-    tried = np.asarray(accuracy, np.float64)
+    return _of_lower(s, f, p, np.asarray(accuracy, np.float64))
+
+
+def _of_lower(s: Floats, f: Floats, p: Floats, tried: Floats) -> Floats:
+    """`log_e_below` of counts and accuracies of one shape; of one accuracy the mixture is integrated once."""
     centre = np.maximum(special.expit(special.logit(tried) - np.log(_MORE_ERRORS)), tried - _MOST_FALLEN)
     a, b = _STRENGTH * centre, _STRENGTH * (1 - centre)
     return _log_integral(a + s, b + f, p) - _log_integral(a, b, tried) - _log_power(s, f, p)
@@ -75,8 +79,14 @@ def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
     """
     s, f, p = _checked(correct, wrong, accuracy)
-    mixture = special.betaln(_JEFFREYS + s, _JEFFREYS + f) - special.betaln(_JEFFREYS, _JEFFREYS)
-    return mixture - _log_power(s, f, p)
+    return _log_mixture(s, f) - _log_power(s, f, p)
+
+
+def _log_mixture(s: Floats, f: Floats) -> Floats:
+    """Log probability of the labels under Jeffreys' mixture of all accuracies."""
+    return np.asarray(
+        special.betaln(_JEFFREYS + s, _JEFFREYS + f) - special.betaln(_JEFFREYS, _JEFFREYS), np.float64
+    )
 
 
 def log_e_declined(
@@ -97,24 +107,26 @@ def log_e_declined(
     now = np.asarray(correct, np.float64), np.asarray(wrong, np.float64)
     then = np.asarray(reference_correct, np.float64), np.asarray(reference_wrong, np.float64)
     s, f, s0, f0 = np.broadcast_arrays(*now, *then)
-    likeliest = ratio(s0, s0 + f0, _NEAR_END)
+    for counts in ((s, f), (s0, f0)):
+        _checked(*counts, _ANY_ACCURACY)
+    likeliest, mixture = ratio(s0, s0 + f0, _NEAR_END), _log_mixture(s0, f0)
+
+    def weighted(reference: Floats) -> tuple[Floats, Floats]:
+        """Log e-values against a reference accuracy, and against "the accuracy now is that or more"."""
+        return (
+            np.log(_OF_REFERENCE) + (mixture - _log_power(s0, f0, reference)),
+            np.log1p(-_OF_REFERENCE) + _of_lower(s, f, reference, reference),
+        )
+
     # Below the likeliest reference, the lower it is the more speaks against it, and the less for a decline.
     low, high = np.full(s.shape, _NEAR_END), np.clip(likeliest, _NEAR_END, 1 - _NEAR_END)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        against, decline = _weighted(s, f, s0, f0, middle)
+        against, decline = weighted(middle)
         too_low = against > decline
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     # Where the two cross, neither is more than the least mean, and their sum is no less: take the greater.
-    return np.maximum(*_weighted(s, f, s0, f0, low))
-
-
-def _weighted(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> tuple[Floats, Floats]:
-    """Weighted log e-values against a reference accuracy, and against "the accuracy now is that or more"."""
-    return (
-        np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, reference),
-        np.log1p(-_OF_REFERENCE) + log_e_below(s, f, reference),
-    )
+    return np.maximum(*weighted(low))
 
 
 def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) -> tuple[Floats, Floats]:
@@ -129,19 +141,20 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
     if not np.all((np.asarray(mass) > 0) & (np.asarray(mass) < 1)):
         raise ValueError(f"a mass of {mass} is not strictly within 0 and 1")
     s, f = np.broadcast_arrays(np.asarray(correct, np.float64), np.asarray(wrong, np.float64))
-    limit = -np.log1p(-np.asarray(mass))
+    _checked(s, f, _ANY_ACCURACY)
+    limit, mixture = -np.log1p(-np.asarray(mass)), _log_mixture(s, f)
     likeliest = ratio(s, s + f, 0.5)
     # Both ends at once: it is the number of calls that takes time, where groups are few.
-    kept = np.stack((likeliest, likeliest))
-    refused = np.zeros(kept.shape)
-    refused[1] = 1.0
+    accepted = np.stack((likeliest, likeliest))
+    rejected = np.zeros(accepted.shape)
+    rejected[1] = 1.0
     for _ in range(_BISECTIONS):
-        middle = (refused + kept) / 2
+        middle = (rejected + accepted) / 2
         inside = (middle > 0) & (middle < 1)
         tried = np.where(inside, middle, 0.5)
-        outside = (log_e_is_not(s, f, tried) >= limit) | ~inside
-        refused, kept = np.where(outside, middle, refused), np.where(outside, kept, middle)
-    return kept[0], kept[1]
+        outside = (mixture - _log_power(s, f, tried) >= limit) | ~inside
+        rejected, accepted = np.where(outside, middle, rejected), np.where(outside, accepted, middle)
+    return accepted[0], accepted[1]
 
 
 def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import linalg, optimize, special
+import scipy
+from scipy import linalg, special
 
 from service.domain.arrays import Floats
 
@@ -76,12 +77,13 @@ def find_modes(
     modes: list[Mode] = []
     for start in starts:
         inside = np.clip(start, lowest, highest)
-        found = optimize.minimize(
+        # Reached through scipy, it is imported when it is first needed.
+        found = scipy.optimize.minimize(
             objective,
             inside,
             jac=True,
             method="L-BFGS-B",
-            bounds=optimize.Bounds(lowest, highest),
+            bounds=scipy.optimize.Bounds(lowest, highest),
             options={"maxiter": _MODE_STEPS},
         )
         if all(np.abs(found.x - mode.at).max() > _NEAR for mode in modes):

@@ -17,7 +17,7 @@ from redis.retry import Retry
 from service.config.settings import RedisSettings
 from service.config.tls import FreshContext
 from service.domain.errors import Unavailable
-from service.store.connection import redis_refusal
+from service.store.connection import UnreachableError, redis_refusal
 
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
@@ -75,7 +75,12 @@ def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis
             url, retry=never, address_remap=reach, connection_pool_class=pool_class, **options
         )
     except (redis.RedisError, RedisClusterException) as error:
-        raise redis_refusal(error) or Unavailable("redis", error.__cause__ or error) from error
+        address = urlsplit(url).netloc.rpartition("@")[2]
+        cause = error.__cause__ or error
+        # Other failures are of a server that answers as one that is alone.
+        is_reached = not isinstance(cause, (redis.ConnectionError, redis.TimeoutError))
+        why = "it is no Redis Cluster; set `redis.cluster: false`" if is_reached else ""
+        raise redis_refusal(error) or Unavailable("redis", cause, address=address, why=why) from error
 
 
 def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
@@ -99,6 +104,14 @@ def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
             super().__init__(**options)
             self.driver_info = self.lib_name = self.lib_version = None
             self.maint_notifications_config = None
+
+        def connect(self) -> None:
+            try:
+                super().connect()
+            except (redis.ConnectionError, redis.TimeoutError) as error:
+                if redis_refusal(error):
+                    raise
+                raise UnreachableError(self._host_error()) from error
 
         def _wrap_socket_with_ssl(self, sock: socket.socket) -> ssl.SSLSocket:
             return context.wrap_socket(sock, server_hostname=self.host)

@@ -21,6 +21,8 @@ _NO_LOGIN = re.compile(r"\bNOAUTH\b")
 _NO_RIGHT = re.compile(r"\bNOPERM\b|can't run this command|can't access at least one of the keys")
 """In an error reply; within a script's error Redis 7 has only words, not the code."""
 
+_NO_DATABASE = re.compile(r"\bDB index is out of range|\binvalid DB index")
+
 _COMMAND = re.compile(r"'([A-Za-z]+(?:\|[A-Za-z-]+)?)' command|\b([A-Z]+) is needed")
 """The refused command; the rest of a reply is never shown, as it may quote what was sent."""
 
@@ -36,6 +38,19 @@ after other words.
 
 _READ_ONLY = re.compile(r"\bREADONLY\b")
 """Reply to a write of a master that became a replica; before Redis 7 within a script's error."""
+
+
+class UnreachableError(redis.ConnectionError):
+    """No connection to a server can be made; the cause says why.
+
+    Attributes:
+        address: of the server.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(f"no connection to {address}")
+
 
 _PASSING_ERRORS = (
     redis.ConnectionError,
@@ -72,6 +87,10 @@ def redis_refusal(error: BaseException) -> Refused | None:
             what = f" ({(command[1] or command[2]).upper()})" if command else ""
             remedy = f"the user lacks a right{what}; grant the rights that `credence rights redis` prints"
             return Refused("redis", error, remedy)
+        if _NO_DATABASE.search(str(cause)):
+            return Refused(
+                "redis", error, "it has no such database; `redis.url` should end in /0, or in no number"
+            )
         if isinstance(cause, (AuthenticationError, AuthorizationError)) or _NO_LOGIN.search(str(cause)):
             return Refused("redis", error, "the login failed; check username and password of `redis`")
     return None
@@ -87,14 +106,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 @contextmanager
-def unavailable_when_away() -> Iterator[None]:
+def translate_redis_errors() -> Iterator[None]:
     """Turn failures that a retry can cure into `Unavailable`; all others pass."""
     try:
         yield
     except redis.exceptions.CrossSlotTransactionError:
         raise  # a mistake in the program, for all its class
     except _PASSING_ERRORS as error:
-        raise redis_refusal(error) or Unavailable("redis", error) from error
+        address = error.address if isinstance(error, UnreachableError) else ""
+        raise redis_refusal(error) or Unavailable("redis", error, address=address) from error
     except redis.ResponseError as error:
         if refusal := redis_refusal(error):
             raise refusal from error
@@ -160,7 +180,7 @@ class Connection:
                 every script recognises its own work when it is run again.
         """
         text, digest = self._script(script)
-        with unavailable_when_away():
+        with translate_redis_errors():
             try:
                 try:
                     return self.client.evalsha(digest, len(keys), *keys, *arguments)
@@ -168,7 +188,7 @@ class Connection:
                     # By its text, on the node that lacks it: loading it would ask all nodes of a cluster.
                     return self.client.eval(text, len(keys), *keys, *arguments)
             except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
-                self._look_elsewhere(error)
+                self._resolve_again(error)
                 raise
 
     @contextmanager
@@ -178,7 +198,7 @@ class Connection:
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        with unavailable_when_away():
+        with translate_redis_errors():
             yield self.client.pipeline(transaction=transaction)
 
     def _script(self, name: str) -> tuple[str, str]:
@@ -187,7 +207,7 @@ class Connection:
             self._scripts[name] = text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         return self._scripts[name]
 
-    def _look_elsewhere(self, error: Exception) -> None:
+    def _resolve_again(self, error: Exception) -> None:
         """Resolve the configured name again at the next command: the master may have changed."""
         if self.clustered:
             # The nodes that were found take the place of the configured one; all may have moved since.

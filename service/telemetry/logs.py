@@ -27,11 +27,24 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, default=str)
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a record is more than the Kafka client's account of a failure that Credence logs itself.
+
+    The client writes hundreds of lines in an outage. What it has not foreseen comes with an exception.
+    """
+    return not record.name.startswith("kafka.") or bool(record.exc_info) or record.levelno >= logging.CRITICAL
+
+
 def configure_logs(level: str) -> None:
-    """Send all logs to standard error as JSON lines; those of libraries from level warning."""
+    """Send all logs to standard error as JSON lines; those of libraries from level warning.
+
+    The Kafka client's are left out, except for exceptions and with level debug.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
+    if level != "debug":
+        handler.addFilter(_is_news)
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
     # Any client can cause warnings (requests that are not HTTP, too many connections), and fill the logs.

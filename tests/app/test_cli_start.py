@@ -138,6 +138,14 @@ def test_a_consumer_imports_neither_statistics_nor_the_page(role: str, tmp_path:
     }
 
 
+def test_the_scheduler_imports_only_the_parts_of_scipy_that_every_round_needs(tmp_path: Path) -> None:
+    config = tmp_path / "credence.yaml"
+    config.write_text("models: {mail: {classes: [ham, spam]}}", encoding="utf-8")
+    imported = printed_by(STARTED_PROCESS, str(config), "schedule")
+    assert "scipy.special" in imported
+    assert not imported & {"scipy.stats", "scipy.optimize"}
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_its_function(command: str) -> None:
     assert callable(resolve_name(command))

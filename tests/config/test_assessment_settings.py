@@ -89,11 +89,16 @@ def test_a_key_of_another_task_is_refused_with_the_tasks_that_accept_it(
 @every_task
 def test_a_key_of_no_task_is_unknown(tmp_path: Path, task: Task) -> None:
     problems = refused(tmp_path, task=task, **REQUIRED[task], memebers=["a"])
-    assert problems == [(f"{AT}.memebers", "unknown key")]
+    [(path, problem)] = problems
+    assert path == f"{AT}.memebers"
+    assert problem.startswith("unknown key; did you mean `")
+    assert problem.endswith("members`?")
 
 
 def test_a_key_of_an_assessment_is_unknown_in_its_sections(tmp_path: Path) -> None:
-    assert refused(tmp_path, budget={"labels": 1, "top_m": 1}) == [(f"{AT}.budget.top_m", "unknown key")]
+    [(path, problem)] = refused(tmp_path, budget={"labels": 1, "top_m": 1})
+    assert path == f"{AT}.budget.top_m"
+    assert problem.endswith("check the indentation: it belongs to models.<name>.assessments.<name>")
 
 
 @pytest.mark.parametrize(
@@ -102,15 +107,15 @@ def test_a_key_of_an_assessment_is_unknown_in_its_sections(tmp_path: Path) -> No
 )
 def test_a_key_that_a_task_needs_is_named_where_it_is_absent(tmp_path: Path, task: Task, key: str) -> None:
     others = {name: value for name, value in REQUIRED[task].items() if name != key}
-    assert refused(tmp_path, task=task, **others) == [(f"{AT}.{key}", "required, but absent")]
+    assert refused(tmp_path, task=task, **others) == [(f"{AT}.{key}", "required, but absent; add it")]
 
 
 @pytest.mark.parametrize("task", ["guessing", None, ["estimation"], True])
 def test_an_unknown_task_is_refused_with_those_that_there_are(tmp_path: Path, task: Any) -> None:
     [(path, problem)] = refused(tmp_path, task=task)
     assert path == f"{AT}.task"
-    known = "'estimation', 'identification', 'comparison', 'performance', 'ensemble' or 'challenge'"
-    assert problem == f"Input should be {known}"
+    known = "`estimation`, `identification`, `comparison`, `performance`, `ensemble` or `challenge`"
+    assert problem == f"must be {known}"
 
 
 def test_an_assessment_may_be_called_like_a_task(tmp_path: Path) -> None:

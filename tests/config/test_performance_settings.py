@@ -69,7 +69,7 @@ def test_a_pattern_tells_who_says_that_it_is_positive(
     ("changes", "path", "told"),
     [
         ({"members": ["a", "a"]}, "votes.members", "each once"),
-        ({"members": None}, "votes.members", "should be a valid list"),
+        ({"members": None}, "votes.members", "must be a list"),
         ({"positive_class": "eggs"}, "votes.positive_class", "must be one of the model's classes"),
         ({"grouping": "score_bin"}, "votes.grouping", "always uses grouping `all`"),
         ({"targets": {"recall": 0.9}}, "votes.targets", "precision alone"),
@@ -134,13 +134,13 @@ def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
     ("changes", "model", "path", "told"),
     [
         ({"positive_class": "eggs"}, {}, "curve.positive_class", "must be one of the model's classes"),
-        ({"positive_class": None}, {}, "curve.positive_class", "should be a valid string"),
+        ({"positive_class": None}, {}, "curve.positive_class", "must be text"),
         ({}, {"classes": ["ham", "spam", "eggs"]}, "curve.task", "is of binary classifiers"),
         ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 1/2"),
         ({"grouping": "score_bin"}, {}, "curve.grouping", "always uses grouping `all`"),
         ({"metric": "accuracy"}, {}, "curve.metric", "performance is about one of precision_recall"),
         ({"task": "estimation"}, {}, "curve.positive_class", "only with performance, ensemble"),
-        ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "less than or equal to 1"),
+        ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "at most 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_decoders import CASES, ingest, predictions, text_of
 
@@ -71,8 +71,9 @@ def test_records_are_decoded_together_as_they_are_one_by_one(texts: list[bytes])
     assert sorted(together, key=repr) == sorted(one_by_one, key=repr)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(alone, min_size=1, max_size=8))
+@example(TEXTS)
 def test_predictions_are_checked_together_as_they_are_one_by_one(texts: list[bytes]) -> None:
     model = ingest()
     decoded = [one for text in texts for _, one in decode_predictions(text)]

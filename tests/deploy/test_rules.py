@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,20 @@ def _rules(name: str) -> list[dict[str, Any]]:
     return [rule for group in _read(name)["groups"] for rule in group["rules"]]
 
 
+@cache
+def _tests() -> list[dict[str, Any]]:
+    return [test for path in FOLDER.glob("*.test.yaml") for test in yaml.safe_load(path.read_text())["tests"]]
+
+
+@cache
+def _cases() -> list[dict[str, Any]]:
+    return [case for test in _tests() for case in test.get("alert_rule_test", [])]
+
+
 RULES = _rules("credence.rules.yaml")
 RECORDING = _rules("credence.recording.rules.yaml")
 ALERTS = {rule["alert"]: rule for rule in RULES}
 RECORDED = {rule["record"] for rule in RECORDING}
-TESTS = [test for path in FOLDER.glob("*.test.yaml") for test in yaml.safe_load(path.read_text())["tests"]]
-CASES = [case for test in TESTS for case in test.get("alert_rule_test", [])]
 EXPRESSIONS = {rule.get("alert") or rule["record"]: rule["expr"] for rule in RULES + RECORDING}
 
 LEVELS = {
@@ -78,7 +87,7 @@ def _known(metric: str) -> bool:
 
 
 def _cases_of(alert: str) -> Iterator[dict[str, Any]]:
-    return (case for case in CASES if case["alertname"] == alert)
+    return (case for case in _cases() if case["alertname"] == alert)
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -157,13 +166,13 @@ def test_what_an_alert_says_is_tested_word_for_word_and_in_whole_sentences(alert
 
 
 def test_no_test_is_of_an_alert_that_is_gone() -> None:
-    assert {case["alertname"] for case in CASES} == set(ALERTS)
+    assert {case["alertname"] for case in _cases()} == set(ALERTS)
 
 
 def test_the_objectives_queries_are_those_that_are_tested() -> None:
     tested = {
         re.sub(r"\[\d+m\]|\s", "", case["expr"])
-        for test in TESTS
+        for test in _tests()
         for case in test.get("promql_expr_test", [])
     }
     for objective in _read("credence.slo.yaml")["slos"]:

@@ -365,11 +365,10 @@ def test_the_contract_has_a_schema_for_every_message_and_its_documents() -> None
     assert set(contract_files()) == {*map(schema_file, MESSAGES), *documents}
 
 
-@pytest.mark.parametrize("name", contract_files())
-def test_every_file_ends_with_one_line_break(name: str) -> None:
-    text = contract_files()[name]
-    assert text.endswith("\n")
-    assert not text.endswith("\n\n")
+def test_every_file_ends_with_one_line_break() -> None:
+    for name, text in contract_files().items():
+        assert text.endswith("\n"), name
+        assert not text.endswith("\n\n"), name
 
 
 def test_making_the_contract_again_gives_the_same_text() -> None:

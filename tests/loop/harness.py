@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from service.app.cli import main
 from service.app.wiring import model_keys
 from service.config.loader import load_settings
 from service.demo.servers import free_port
@@ -162,7 +163,8 @@ class Deployment:
             )
         )
         self.settings = load_settings(self.config, {})
-        self.run_command("topics", "create")
+        # In this process: deployments are many, and the command as a process has a test of its own.
+        assert main(["topics", "create", "--config", str(self.config)]) == 0
         self.producer = KafkaProducer(bootstrap_servers=broker)
         self._redis = build_redis(self.settings.redis)
         self._consumers: list[KafkaConsumer] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,12 +17,15 @@ from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
 
-TAKEN = snapshot()
+
+@cache
+def usual() -> ModelSnapshot:
+    return snapshot()
 
 
-def value(name: str, taken: ModelSnapshot = TAKEN, **labels: str) -> float | None:
+def value(name: str, taken: ModelSnapshot | None = None, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken], group_limit=200))
+    registry.register(SnapshotCollector(lambda: [taken or usual()], group_limit=200))
     return registry.get_sample_value(name, {"model": "m", **labels})
 
 
@@ -36,7 +40,7 @@ def test_without_traffic_nothing_is_believed() -> None:
     [("worst", "dog"), ("best", "cat"), ("least-calibrated", "dog"), ("dearest", "dog")],
 )
 def test_the_extreme_group_is_found_by_every_metric(assessment: str, group: str) -> None:
-    state = TAKEN.assessments[assessment]
+    state = usual().assessments[assessment]
     assert state.extreme is not None
     assert state.groups[int(state.extreme.argmax())] == group
     assert state.extreme.sum() == pytest.approx(1)
@@ -46,7 +50,7 @@ def test_the_extreme_group_is_found_by_every_metric(assessment: str, group: str)
 
 @pytest.mark.parametrize("assessment", ["worst", "best", "least-calibrated", "dearest"])
 def test_ranks_count_from_one_at_the_end_that_is_looked_for(assessment: str) -> None:
-    state = TAKEN.assessments[assessment]
+    state = usual().assessments[assessment]
     assert state.ranks is not None
     assert state.extreme is not None
     assert state.ranks.mean.sum() == pytest.approx(1 + 2 + 3)
@@ -56,7 +60,7 @@ def test_ranks_count_from_one_at_the_end_that_is_looked_for(assessment: str) -> 
 
 
 def test_a_comparison_tells_three_probabilities() -> None:
-    found = TAKEN.assessments["compare"].compared
+    found = usual().assessments["compare"].compared
     assert found is not None
     assert found.below > 0.95
     assert found.below + found.within + found.above == pytest.approx(1)
@@ -73,20 +77,20 @@ def test_a_comparison_waits_for_traffic_of_both_groups() -> None:
 
 
 def test_overall_accuracy_is_asked_by_score_bin() -> None:
-    state = TAKEN.assessments["whole"]
+    state = usual().assessments["whole"]
     assert state.grouping == "score_bin"
     assert state.groups == ["[0,0.5)", "[0.5,1]"]
     assert state.in_flight.tolist() == [0, 1]
 
 
 def test_overall_accuracy_stands_on_all() -> None:
-    whole = TAKEN.groupings["all"]
+    whole = usual().groupings["all"]
     assert value("credence_group_accuracy_mean_ratio", grouping="all", group="all") == whole.accuracy.mean[0]
     assert whole.accuracy.lower[0] < 0.25 * sum(ACCURACY.values()) / 0.75 < whole.accuracy.upper[0]
 
 
 def test_the_expected_cost_of_predicted_classes_is_shown_and_of_no_other_groups() -> None:
-    confusion = TAKEN.groupings["class"].confusion
+    confusion = usual().groupings["class"].confusion
     assert confusion is not None
     assert confusion.cost is not None
     costs = confusion.cost.costs
@@ -109,7 +113,7 @@ def test_without_costs_none_are_shown() -> None:
 
 def test_the_shortest_interval_is_no_wider() -> None:
     shortest = snapshot(interval_kind="highest_density").groupings["class"]
-    tails = TAKEN.groupings["class"]
+    tails = usual().groupings["class"]
     widths = [g.accuracy.upper - g.accuracy.lower for g in (shortest, tails)]
     assert (widths[0] < widths[1]).all()
     np.testing.assert_array_equal(shortest.accuracy.mean, tails.accuracy.mean)
@@ -126,9 +130,20 @@ def test_every_prior_makes_a_snapshot(prior: str, count: int) -> None:
             assert (lower <= upper).all()
 
 
+def test_a_verdict_that_would_take_over_ten_years_is_shown_as_beyond_the_budget() -> None:
+    console = Console(width=80, file=io.StringIO())
+    budget = {"labels": 1, "per_days": 365}
+    whole = {"metric": "overall_accuracy", "budget": budget}
+    console.print(status_view([snapshot(5, alerts={"min_accuracy": 0.8}, assessments={"whole": whole})]))
+    text = console.file.getvalue()
+    assert ", >10 y" in text
+    assert ">10 y: not at this budget" in text
+    assert "…" not in text
+
+
 def test_the_terminal_shows_what_assessments_have_found() -> None:
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_view([TAKEN]))
+    console.print(status_view([usual()]))
     text = console.file.getvalue()
     assert "Least accurate: dog" in text
     assert "Most accurate: cat" in text
@@ -205,7 +220,7 @@ def test_eighty_columns_of_a_terminal_are_enough() -> None:
 
 
 def test_the_flow_tells_labels_by_stretches_of_time_and_none_from_before_or_after_them() -> None:
-    history = TAKEN.flow.edges[-1] - TAKEN.flow.edges[0]
+    history = usual().flow.edges[-1] - usual().flow.edges[0]
     given = NOW + history * np.array([-2.0, -1.0, -0.999, -0.5, -0.26, -0.001, 0.0, 0.001])
     flow = snapshot(given=given.tolist()).flow
     # A histogram's last stretch holds its end as well, and what lies outside of all is left out.

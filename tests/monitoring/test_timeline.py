@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,17 +12,21 @@ from snapshots import NOW, snapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import POINTS, Fault, Moment, Since, Timeline, faults_since, moment
 
-CLASS = snapshot(alerts={"min_accuracy": 0.8}).groupings["class"]
 DOG: Fault = ("accuracy_low", "class", "dog")
+
+
+@cache
+def by_class() -> GroupingSnapshot:
+    return snapshot(alerts={"min_accuracy": 0.8}).groupings["class"]
 
 
 def grouping(*, low: bool) -> GroupingSnapshot:
     """By class; of the dogs it is known that they are bad, or not."""
-    return replace(CLASS, low=np.array([False, low, False]))
+    return replace(by_class(), low=np.array([False, low, False]))
 
 
 def believed(time: float, *, low: bool) -> Moment:
-    return moment(time, {"class": grouping(low=low)}, {"class": CLASS.groups})
+    return moment(time, {"class": grouping(low=low)}, {"class": by_class().groups})
 
 
 def since(*past: Moment, before: dict[Fault, Since] | None = None, low: bool = True) -> dict[Fault, Since]:
@@ -83,9 +88,9 @@ def test_memory_asks_for_the_latest_moment_that_it_lacks_and_for_none_before_the
 
 
 def test_only_the_named_groups_are_remembered() -> None:
-    kept = moment(NOW, {"class": CLASS}, {"class": ["owl", "dog", "gone"]}).groupings["class"]
+    kept = moment(NOW, {"class": by_class()}, {"class": ["owl", "dog", "gone"]}).groupings["class"]
     assert kept.index == {"dog": 0, "owl": 1}
-    assert kept.accuracy.mean.tolist() == CLASS.accuracy.mean[[1, 2]].tolist()
+    assert kept.accuracy.mean.tolist() == by_class().accuracy.mean[[1, 2]].tolist()
 
 
 def test_the_latest_moment_is_known() -> None:

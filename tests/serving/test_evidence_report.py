@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from functools import cache
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -11,6 +12,7 @@ from rich.console import Console
 from snapshots import snapshot
 
 from service.app.status_command import status_view
+from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.evidence import changes
 from service.serving.documents.findings import findings
@@ -20,16 +22,26 @@ from service.serving.prometheus import SnapshotCollector
 
 # Labels come class by class, so score bins seem to change; here nothing is to be forgotten for that.
 NOTHING_FORGOTTEN = {"after_change": False}
-TAKEN = snapshot(
-    200,
-    alerts={"min_accuracy": 0.8, "max_ece": 0.1},
-    reference={"labels": 20},
-    changed="owl",
-    forgetting=NOTHING_FORGOTTEN,
-)
-GROUPING = TAKEN.groupings["class"]
-EVIDENCE = GROUPING.evidence
-DOG = GROUPING.groups.index("dog")
+
+
+@cache
+def declined() -> ModelSnapshot:
+    """Dogs are below the threshold, and owls have changed."""
+    return snapshot(
+        200,
+        alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+        reference={"labels": 20},
+        changed="owl",
+        forgetting=NOTHING_FORGOTTEN,
+    )
+
+
+def by_class() -> GroupingSnapshot:
+    return declined().groupings["class"]
+
+
+def dog() -> int:
+    return by_class().groups.index("dog")
 
 
 def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels: str) -> float | None:
@@ -38,15 +50,16 @@ def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels:
     return registry.get_sample_value(name, {"model": "m", "grouping": "class", **labels})
 
 
-def test_a_group_tells_its_evidence() -> None:
-    assert EVIDENCE is not None
-    told = group_state(TAKEN, "class", GROUPING, DOG).evidence
+def test_a_group_shows_its_evidence() -> None:
+    evidence = by_class().evidence
+    assert evidence is not None
+    told = group_state(declined(), "class", by_class(), dog()).evidence
     assert told is not None
     below = next(claim for claim in told.claims if claim.kind == "below_threshold")
     assert below.confirmed
-    assert below.log10_e == pytest.approx(EVIDENCE.log_e["below_threshold"][DOG] / math.log(10))
-    assert (told.lower, told.upper) == (EVIDENCE.known.lower[DOG], EVIDENCE.known.upper[DOG])
-    assert told.labels == EVIDENCE.known.labels[DOG]
+    assert below.log10_e == pytest.approx(evidence.log_e["below_threshold"][dog()] / math.log(10))
+    assert (told.lower, told.upper) == (evidence.known.lower[dog()], evidence.known.upper[dog()])
+    assert told.labels == evidence.known.labels[dog()]
     assert told.sentences[0] == (
         f"Evidence confirms that its accuracy is below 80%: 10^{below.log10_e:.1f} to one."
     )
@@ -54,17 +67,17 @@ def test_a_group_tells_its_evidence() -> None:
 
 
 def test_a_grouping_that_asked_for_nothing_has_none() -> None:
-    assert group_state(TAKEN, "all", TAKEN.groupings["all"], 0).evidence is None
+    assert group_state(declined(), "all", declined().groupings["all"], 0).evidence is None
 
 
 def test_of_a_group_that_meets_its_threshold_nothing_is_confirmed() -> None:
-    told = group_state(TAKEN, "class", GROUPING, GROUPING.groups.index("cat")).evidence
+    told = group_state(declined(), "class", by_class(), by_class().groups.index("cat")).evidence
     assert told is not None
     assert not any(claim.confirmed for claim in told.claims if claim.kind == "below_threshold")
 
 
 def test_a_finding_says_whether_evidence_confirms_it() -> None:
-    found = {(one.kind, one.grouping, one.group): one for one in findings(TAKEN)}
+    found = {(one.kind, one.grouping, one.group): one for one in findings(declined())}
     dog = found["accuracy_low", "class", "dog"]
     assert dog.confirmed
     assert dog.sentence.endswith("Evidence confirms it.")
@@ -73,10 +86,11 @@ def test_a_finding_says_whether_evidence_confirms_it() -> None:
     assert not any(one.confirmed for one in others)
 
 
-def test_changes_are_told_with_their_times() -> None:
-    assert EVIDENCE is not None
-    change = EVIDENCE.changes[GROUPING.groups.index("owl")]
-    found = next(one for one in changes(TAKEN) if one.grouping == "class")
+def test_changes_are_reported_with_their_times() -> None:
+    evidence = by_class().evidence
+    assert evidence is not None
+    change = evidence.changes[by_class().groups.index("owl")]
+    found = next(one for one in changes(declined()) if one.grouping == "class")
     assert found.group == "owl"
     assert (found.at, found.earliest, found.latest) == (change.at, change.earliest, change.latest)
     assert found.sentence.startswith("Class owl has been less accurate since about ")
@@ -84,21 +98,22 @@ def test_changes_are_told_with_their_times() -> None:
 
 def test_the_terminal_shows_changes_and_what_is_confirmed() -> None:
     console = Console(file=io.StringIO(), width=300)
-    console.print(status_view([TAKEN]))
+    console.print(status_view([declined()]))
     text = console.file.getvalue()
-    assert changes(TAKEN)[0].sentence in text
+    assert changes(declined())[0].sentence in text
     assert "Evidence confirms it." in text
 
 
 def test_e_values_are_samples_by_kind() -> None:
-    assert EVIDENCE is not None
-    found = sample(TAKEN, "credence_group_evidence_log10", group="dog", kind="below_threshold")
-    assert found == pytest.approx(EVIDENCE.log_e["below_threshold"][DOG] / math.log(10))
-    assert sample(TAKEN, "credence_group_evidence_confirmed", group="dog", kind="below_threshold") == 1
-    assert sample(TAKEN, "credence_group_evidence_confirmed", group="cat", kind="below_threshold") == 0
+    evidence = by_class().evidence
+    assert evidence is not None
+    found = sample(declined(), "credence_group_evidence_log10", group="dog", kind="below_threshold")
+    assert found == pytest.approx(evidence.log_e["below_threshold"][dog()] / math.log(10))
+    assert sample(declined(), "credence_group_evidence_confirmed", group="dog", kind="below_threshold") == 1
+    assert sample(declined(), "credence_group_evidence_confirmed", group="cat", kind="below_threshold") == 0
 
 
-def test_groups_that_alarm_are_told_one_by_one_and_the_others_by_the_highest() -> None:
+def test_groups_that_alarm_are_reported_one_by_one_and_the_others_by_the_highest() -> None:
     taken = snapshot(200, alerts={"min_accuracy": 0.8}, forgetting=NOTHING_FORGOTTEN)
     evidence = taken.groupings["class"].evidence
     assert evidence is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,19 @@ from snapshots import snapshot
 
 from service.app.status_command import status_view
 from service.domain.arrays import Floats
+from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Document
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import group_table
 from service.serving.metrics import Measures, Metric, interval, measures_of, metrics_of, read_measures
 from service.statistics.estimate import Estimate
 
-TAKEN = snapshot(20, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
 measure = Measures[dict[str, Any]]()
+
+
+@cache
+def taken() -> ModelSnapshot:
+    return snapshot(20, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
 
 
 class Example(Document):
@@ -51,7 +57,7 @@ def test_an_interval_has_three_metrics() -> None:
 def test_a_measure_with_a_column_is_in_the_terminal_as_in_the_api(name: str) -> None:
     column = dict(measures_of(GroupState))[name].column
     text = io.StringIO()
-    Console(file=text, width=200).print(status_view([TAKEN]))
+    Console(file=text, width=200).print(status_view([taken()]))
     assert column.heading.format(min_accuracy=80) in text.getvalue()
-    for group in group_table(TAKEN, "class").groups:
+    for group in group_table(taken(), "class").groups:
         assert column.text(group) in text.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from snapshots import snapshot
 
 from service.monitoring.prominence import OTHER, first_places
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.metric_selection import shown_groups
+from service.serving.metric_selection import ShownGroups, shown_groups
 from service.serving.prometheus import SnapshotCollector
 
 MANY = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
@@ -41,29 +42,35 @@ def value(taken: ModelSnapshot, name: str, *, group_limit: int = 10, **labels: s
     return registry.get_sample_value(f"credence_{name}", {"model": "m", **labels})
 
 
-TAKEN = snapshot(20, classes=MANY, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
-SHOWN = shown_groups(TAKEN, limit=10, before={})["class"]
+@cache
+def large() -> ModelSnapshot:
+    return snapshot(20, classes=MANY, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
 
 
-def test_few_groups_are_all_told() -> None:
-    assert shown_groups(TAKEN, limit=40, before={})["class"].names == TAKEN.groupings["class"].groups
+@cache
+def shown() -> ShownGroups:
+    return shown_groups(large(), limit=10, before={})["class"]
+
+
+def test_few_groups_are_all_reported() -> None:
+    assert shown_groups(large(), limit=40, before={})["class"].names == large().groupings["class"].groups
 
 
 @pytest.mark.parametrize("change", [with_one("alerts", 33, True), with_one("mean", 33, 0.2)])
-def test_a_group_that_alerts_or_is_the_worst_is_told(change: dict[str, Any]) -> None:
+def test_a_group_that_alerts_or_is_the_worst_is_reported(change: dict[str, Any]) -> None:
     assert MANY[33] in told(**change)
 
 
-def test_a_group_that_is_least_known_for_its_traffic_is_told() -> None:
+def test_a_group_that_is_most_uncertain_for_its_traffic_is_reported() -> None:
     assert MANY[33] in told(**with_one("uncertainty", 33, 0.05))
 
 
-def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_told() -> None:
+def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_reported() -> None:
     mean = np.linspace(0.7, 0.5, 40)
     assert set(MANY[-5:]) < told(mean=mean, alerts=np.ones(40, dtype=np.bool_))
 
 
-def test_groups_that_were_told_are_told_again_when_little_has_changed() -> None:
+def test_groups_that_were_reported_are_reported_again_when_little_has_changed() -> None:
     mean = np.linspace(0.95, 0.8, 40)
     first = told(limit=16, mean=mean)
     mean[[31, 32]] = mean[[32, 31]]  # the last one told, and the first one that is not
@@ -81,31 +88,31 @@ def test_a_group_that_bears_the_name_of_the_others_is_one_of_them() -> None:
 
 
 @given(limit=st.integers(1, 39), seed=st.integers(0, 99))
-def test_never_more_are_told_than_the_bound(limit: int, seed: int) -> None:
+def test_never_more_are_reported_than_the_bound(limit: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = {name: rng.random(40) for name in FLAT} | {"alerts": rng.random(40) < 0.3}
     assert len(told(limit=limit, **columns)) == limit
 
 
 def test_what_was_left_out_is_a_metric() -> None:
-    assert value(TAKEN, "grouping_groups", grouping="class") == 40
-    assert value(TAKEN, "grouping_groups_in_other", grouping="class") == 30
-    assert value(TAKEN, "grouping_groups_in_other", group_limit=40, grouping="class") == 0
+    assert value(large(), "grouping_groups", grouping="class") == 40
+    assert value(large(), "grouping_groups_in_other", grouping="class") == 30
+    assert value(large(), "grouping_groups_in_other", group_limit=40, grouping="class") == 0
 
 
 @pytest.mark.parametrize("name", ["group_traffic_share_ratio", "group_effective_labels"])
 def test_with_the_others_nothing_is_missing(name: str) -> None:
-    parts = [value(TAKEN, name, grouping="class", group=group) for group in [*SHOWN.names, OTHER]]
-    whole = [value(TAKEN, name, group_limit=40, grouping="class", group=group) for group in MANY]
+    parts = [value(large(), name, grouping="class", group=group) for group in [*shown().names, OTHER]]
+    whole = [value(large(), name, group_limit=40, grouping="class", group=group) for group in MANY]
     assert sum(p for p in parts if p is not None) == pytest.approx(sum(w for w in whole if w is not None))
 
 
 def test_the_others_alert_when_one_of_them_would() -> None:
-    below = TAKEN.groupings["class"].accuracy_below
+    below = large().groupings["class"].accuracy_below
     assert below is not None
-    assert SHOWN.other is not None
+    assert shown().other is not None
     name = "group_accuracy_below_threshold_probability"
-    assert value(TAKEN, name, grouping="class", group=OTHER) == max(below[SHOWN.other.members])
+    assert value(large(), name, grouping="class", group=OTHER) == max(below[shown().other.members])
 
 
 def test_the_others_do_not_alert_for_scores_alone() -> None:
@@ -118,10 +125,10 @@ def test_the_others_do_not_alert_for_scores_alone() -> None:
 
 
 def test_the_accuracy_of_the_others_is_that_of_their_traffic() -> None:
-    grouping = TAKEN.groupings["class"]
-    assert SHOWN.other is not None
-    rest = SHOWN.other.members
-    accuracy = SHOWN.other.accuracy
+    grouping = large().groupings["class"]
+    assert shown().other is not None
+    rest = shown().other.members
+    accuracy = shown().other.accuracy
     assert accuracy.mean.item() == pytest.approx(
         np.average(grouping.accuracy.mean[rest], weights=grouping.beliefs.shares[rest])
     )
@@ -129,17 +136,17 @@ def test_the_accuracy_of_the_others_is_that_of_their_traffic() -> None:
 
 
 def test_the_injected_weak_group_keeps_metrics_of_its_own() -> None:
-    assert value(TAKEN, "group_accuracy_mean_ratio", grouping="class", group="dog") is not None
+    assert value(large(), "group_accuracy_mean_ratio", grouping="class", group="dog") is not None
 
 
 def test_groups_keep_their_series_from_one_snapshot_to_the_next() -> None:
-    latest = [TAKEN]
+    latest = [large()]
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: latest, group_limit=10))
-    assert _shown(registry) == set(SHOWN.names)
+    assert _shown(registry) == set(shown().names)
     latest[:] = [snapshot(21, classes=MANY, alerts={"min_accuracy": 0.8, "max_ece": 0.3})]
     afresh, kept = (
-        shown_groups(latest[0], limit=10, before=before)["class"] for before in ({}, {"class": SHOWN})
+        shown_groups(latest[0], limit=10, before=before)["class"] for before in ({}, {"class": shown()})
     )
     assert afresh.names != kept.names
     assert _shown(registry) == set(kept.names)

@@ -23,6 +23,7 @@ from service.config.settings import KafkaSettings
 from service.kafka.clients import build_consumer
 from service.store.connection import Connection
 from service.store.topics import TopicProgress
+from service.telemetry.outages import Outages
 
 MODELS = {"m": {"classes": ["cat", "dog", "owl"]}}
 
@@ -141,6 +142,7 @@ class Reader:
             flush_seconds=flush_seconds,
             flush_records=5_000,
             stopping=self.stopping,
+            outages=Outages(),
         )
         self._thread = threading.Thread(target=self._run)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import special
 
 from service.statistics.binary.score_bins import NEGATIVE, UNLABELLED, ScoreBins, bin_scores
-from service.statistics.binary.score_mixture import fit_unlabelled
+from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
 
 
@@ -18,8 +21,15 @@ def labelled(scores: np.ndarray, probabilities: np.ndarray, known: int, *, unit:
     return bin_scores(scores, labels.astype(np.int64), unit=unit)
 
 
-def learnt(bins: ScoreBins, **options: bool) -> ScorePosterior:
-    return learn_scores(bins, np.random.default_rng(1), draws=300, **options)
+def learnt(bins: ScoreBins, *, unit: bool = True, unlabelled: UnlabelledFit | None = None) -> ScorePosterior:
+    return learn_scores(bins, np.random.default_rng(1), draws=300, unit=unit, unlabelled=unlabelled)
+
+
+@cache
+def alone(drawn: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int) -> UnlabelledFit:
+    """Fit to so many scores without labels, shared by tests that label some of them."""
+    bins = bin_scores(drawn(count)[0])
+    return fit_unlabelled(bins, np.random.default_rng(2), draws=600, unit=True)
 
 
 def error(posterior: ScorePosterior, truth: np.ndarray) -> float:
@@ -29,13 +39,16 @@ def error(posterior: ScorePosterior, truth: np.ndarray) -> float:
     )
 
 
-def overlapping(count: int = 4_000) -> tuple[np.ndarray, np.ndarray]:
+COUNT = 4_000
+
+
+def overlapping(count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
     """One lump of scores, whose classes are told apart by nothing but the order."""
     logits = np.random.default_rng(0).normal(0, 1.0, count)
     return special.expit(logits), special.expit(1.7 * logits)
 
 
-def two_lumps(count: int = 4_000) -> tuple[np.ndarray, np.ndarray]:
+def two_lumps(count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
     """Underconfident scores in two lumps."""
     rng = np.random.default_rng(0)
     positive = rng.random(count) < 0.15
@@ -46,18 +59,18 @@ def two_lumps(count: int = 4_000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_weights_are_shares() -> None:
-    weights = learnt(labelled(*overlapping(), 20)).weights
+    weights = learnt(labelled(*overlapping(), 20), unlabelled=alone(overlapping, COUNT)).weights
     assert sum(weights.values()) == pytest.approx(1)
     assert set(weights) == {"calibrated", "informed", "mixture", "ranked"}
 
 
 def test_of_classes_that_overlap_the_mixture_is_not_believed() -> None:
-    posterior = learnt(labelled(*overlapping(), 50))
+    posterior = learnt(labelled(*overlapping(), 50), unlabelled=alone(overlapping, COUNT))
     assert posterior.weights["mixture"] < 0.1
     assert error(posterior, special.expit(1.7 * special.logit(posterior.bins.scores))) < 0.08
 
 
-def test_of_classes_that_are_separated_the_mixture_tells_what_labels_do_not() -> None:
+def test_of_classes_that_are_separated_the_mixture_shows_what_labels_do_not() -> None:
     scores, probabilities = two_lumps()
     posterior = learnt(labelled(scores, probabilities, 40))
     assert posterior.weights["mixture"] + posterior.weights["informed"] > 0.5
@@ -65,8 +78,8 @@ def test_of_classes_that_are_separated_the_mixture_tells_what_labels_do_not() ->
     assert error(posterior, truth) < 0.03
 
 
-def test_without_a_label_it_tells_how_unsure_it_is() -> None:
-    posterior = learnt(labelled(*overlapping(), 0))
+def test_without_a_label_it_shows_how_unsure_it_is() -> None:
+    posterior = learnt(labelled(*overlapping(), 0), unlabelled=alone(overlapping, COUNT))
     shares = posterior.probabilities @ posterior.bins.counts / posterior.bins.total
     lower, upper = np.quantile(shares, [0.025, 0.975])
     assert lower < 0.5 < upper
@@ -81,7 +94,7 @@ def test_many_labels_overrule_scores_that_lie() -> None:
 
 
 def test_the_way_with_most_of_the_weight_is_named() -> None:
-    posterior = learnt(labelled(*overlapping(), 300))
+    posterior = learnt(labelled(*overlapping(), 300), unlabelled=alone(overlapping, COUNT))
     weights = posterior.weights
     named = max(weights, key=lambda name: weights[name])
     assert posterior.model == (named if weights[named] > 0.8 else "average")
@@ -94,9 +107,15 @@ def test_margins_are_learnt_too() -> None:
     assert error(posterior, special.expit(2 * posterior.bins.scores)) < 0.06
 
 
-def test_the_same_seed_tells_the_same() -> None:
-    one, other = (learnt(labelled(*two_lumps(1_000), 20)) for _ in range(2))
-    assert np.array_equal(one.probabilities, other.probabilities)
+@pytest.fixture(scope="module")
+def fresh() -> ScorePosterior:
+    """Posterior with a fit of its own to the scores."""
+    return learnt(labelled(*two_lumps(1_000), 20))
+
+
+def test_the_same_seed_gives_the_same(fresh: ScorePosterior) -> None:
+    again = learnt(labelled(*two_lumps(1_000), 20))
+    assert np.array_equal(fresh.probabilities, again.probabilities)
 
 
 @pytest.mark.parametrize("top", [0.0, 1e-6, 0.02, 0.1, 0.3])
@@ -109,9 +128,6 @@ def test_negative_labels_of_low_scores_alone_tell_of_few_positive_items(top: flo
     assert np.quantile(shares, 0.5) < 0.15
 
 
-def test_scores_by_themselves_may_be_learned_before() -> None:
-    bins = labelled(*two_lumps(1_000), 20)
-    rng = np.random.default_rng(2)
-    told = learn_scores(bins, rng, draws=300, unlabelled=fit_unlabelled(bins, rng, draws=600, unit=True))
-    anew = learnt(bins)
-    assert told.probabilities.mean(axis=0) == pytest.approx(anew.probabilities.mean(axis=0), abs=0.1)
+def test_scores_by_themselves_may_be_learned_before(fresh: ScorePosterior) -> None:
+    told = learnt(labelled(*two_lumps(1_000), 20), unlabelled=alone(two_lumps, 1_000))
+    assert told.probabilities.mean(axis=0) == pytest.approx(fresh.probabilities.mean(axis=0), abs=0.1)

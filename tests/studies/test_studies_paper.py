@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,21 @@ def saved(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def documents(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:
-    run_study(paper_tables, parser().parse_args([*map(str, words), "--json"]))
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+def documents(*words: object) -> list[dict[str, Any]]:
+    with redirect_stdout(io.StringIO()) as printed:
+        run_study(paper_tables, parser().parse_args([*map(str, words), "--json"]))
+    found: list[dict[str, Any]] = json.loads(printed.getvalue(), parse_constant=pytest.fail)
     return found
+
+
+@pytest.fixture(scope="module")
+def of_few_items(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], list[str]]:
+    """The tables of thirty items, and the names of their figures."""
+    folder = tmp_path_factory.mktemp("paper")
+    path = saved(folder, probabilities=EXAMPLE.probabilities[:30], labels=EXAMPLE.labels[:30])
+    plots = ["--plots", folder / "figures"] if find_spec("matplotlib") else []
+    tables = documents(path, "--runs", 1, *plots)
+    return tables, [file.stem.removeprefix(f"{path.stem}-") for file in folder.glob("figures/*")]
 
 
 PAPER = [
@@ -42,8 +56,10 @@ PAPER = [
 ]
 
 
-def test_the_papers_tables_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = documents(capsys, saved(tmp_path), "--runs", 2)
+def test_the_papers_tables_are_made(tmp_path: Path) -> None:
+    # A quarter of the items, of all classes: the tables are the same.
+    path = saved(tmp_path, probabilities=EXAMPLE.probabilities[::4], labels=EXAMPLE.labels[::4])
+    tables = documents(path, "--runs", 2)
     titles = [table["title"] for table in tables]
     for name in PAPER:
         assert any(re.match(rf"{name}\b", title) for title in titles), name
@@ -52,20 +68,16 @@ def test_the_papers_tables_are_made(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_of_few_items_the_papers_tables_have_no_column_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    of_few_items: tuple[list[dict[str, Any]], list[str]],
 ) -> None:
-    path = saved(tmp_path, probabilities=EXAMPLE.probabilities[:30], labels=EXAMPLE.labels[:30])
-    tables = documents(capsys, path, "--runs", 1)
+    tables, _ = of_few_items
     assert list(tables[2]["rows"][0]) == ["method \\ labels", "20", "30"]
 
 
 def test_every_table_of_the_paper_has_a_figure_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    of_few_items: tuple[list[dict[str, Any]], list[str]],
 ) -> None:
     pytest.importorskip("matplotlib")
-    path, folder = saved(tmp_path), tmp_path / "figures"
-    kept = {"probabilities": EXAMPLE.probabilities[:30], "labels": EXAMPLE.labels[:30]}
-    tables = documents(capsys, saved(tmp_path, **kept), "--runs", 1, "--plots", folder)
-    names = [file.stem.removeprefix(f"{path.stem}-") for file in folder.iterdir()]
+    tables, names = of_few_items
     assert sum(name.startswith(("table-", "supplement-")) for name in names) == len(tables)
     assert {"accuracy-against-calibration", "ranks", "reliability", "difference"} <= set(names)

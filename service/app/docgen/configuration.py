@@ -17,7 +17,14 @@ from pydantic.fields import FieldInfo
 
 from service.app.docgen.generated_files import page_template
 from service.app.docgen.schemas import in_words, schema_of, table
-from service.config.loader import ENVIRONMENT_PREFIX, PLAIN_TEXT_KEYS, RESERVED_VARIABLES, WORD_LIST_KEYS
+from service.config.document import parse_document
+from service.config.loader import (
+    ENVIRONMENT_PREFIX,
+    PLAIN_TEXT_KEYS,
+    RESERVED_VARIABLES,
+    WORD_LIST_KEYS,
+    settings_of,
+)
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
 
@@ -40,14 +47,6 @@ models:
     assessments:
       worst: {task: identification, region: 0.1, budget: {labels: 0}}
 """
-_FAULTS = [
-    ("models.animals.assessments.worst.budget.labels", "Input should be greater than or equal to 1"),
-    (
-        "models.animals.assessments.worst.region",
-        "not accepted with `task: identification`, only with comparison",
-    ),
-    ("models.animals.intervall", "unknown key"),
-]
 
 
 def configuration_page() -> str:
@@ -59,9 +58,19 @@ def configuration_page() -> str:
         words=" and ".join(f"`{key}`" for key in sorted(WORD_LIST_KEYS)),
         example=_example(),
         faulty=_FAULTY_EXAMPLE,
-        message=ConfigurationError(_FAULTS, "credence.yaml"),
+        message=_message(_FAULTY_EXAMPLE),
         sections="\n\n".join(_sections((), [Settings])),
     )
+
+
+def _message(text: str) -> str:
+    """What is said of a file that is not valid."""
+    name = "credence.yaml"
+    try:
+        settings_of(parse_document(text, name), name, {})
+    except ConfigurationError as error:
+        return str(error)
+    raise AssertionError("the faulty example is valid")
 
 
 def _sections(path: KeyPath, models: Models) -> Iterator[str]:

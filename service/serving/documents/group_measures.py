@@ -128,7 +128,11 @@ class GroupState(Document):
         column=Column(
             "below {min_accuracy:g}%",
             lambda group: cell_of_verdict(
-                group.accuracy_below, group.verdict, group.verdict_labels, group.verdict_seconds
+                group.accuracy_below,
+                group.verdict,
+                group.verdict_labels,
+                group.verdict_seconds,
+                is_affordable=group.verdict_affordable is not False,
             ),
             has_failed=lambda group: group.verdict == "fails",
         ),
@@ -151,9 +155,13 @@ class GroupState(Document):
         Metric(
             "credence_group_time_to_decision_seconds",
             "seconds",
-            "Time until the group has these labels, if all budgets are spent and the group keeps its share of the labels; absent without a budget that renews.",
+            "Time until the group has these labels, if all budgets are spent and the group keeps its share of the labels; absent without a budget that renews, and beyond ten years.",
         ),
-        description="time until then with the budgets that renew; null if they never suffice, or none renews",
+        description="time until then with the budgets that renew; null beyond ten years, or if none renews",
+    )
+    verdict_affordable: bool | None = measure(
+        lambda grouping: None if grouping.verdict_seconds is None else np.isfinite(grouping.verdict_seconds),
+        description="whether the budgets that renew suffice for a verdict within ten years; null if none renews",
     )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,
@@ -223,7 +231,8 @@ class GroupState(Document):
 
 def _changed_at(grouping: GroupingSnapshot) -> Floats:
     times = (
-        grouping.relearned[name].since if name in grouping.relearned else math.nan for name in grouping.groups
+        grouping.change_points[name].since if name in grouping.change_points else math.nan
+        for name in grouping.groups
     )
     return np.fromiter(times, np.float64, count=len(grouping.groups))
 

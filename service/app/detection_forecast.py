@@ -1,0 +1,91 @@
+"""How soon an assessment finds a fault at its budget, for `credence check`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from service.config.assessments import AssessmentSettings, PolicySettings
+from service.config.settings import Settings
+from service.domain.cells import POSITIVE_SCORE, SCORE_BIN
+from service.domain.groupings import ALL, ByClass
+from service.serving.documents.durations import duration
+from service.statistics.detection_time import (
+    Delay,
+    Fault,
+    Labelling,
+    PolicyFamily,
+    Rules,
+    days_to_detection,
+)
+
+TYPICAL_GROUPS = 8
+"""Groups of an attribute, whose values are not known before there is traffic."""
+
+DROP = 0.1
+_DAY = 86_400.0
+
+
+def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> str | None:
+    """When a group that falls by 10 points is found; None where no threshold, period or group is given.
+
+    The accuracy before is as far above the threshold as that after it is below.
+    """
+    chosen, budget = settings.models[model], assessment.budget
+    threshold = chosen.alerts.min_accuracy
+    no_groups = assessment.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}
+    if (
+        threshold is None
+        or budget.per_days is None
+        or no_groups
+        or not isinstance(assessment, PolicySettings)
+    ):
+        return None
+    before = min(threshold + DROP / 2, (1 + threshold) / 2)
+    drop = min(DROP, before / 2)
+    groups = _groups(settings, model, assessment.asked_grouping)
+    found = days_to_detection(
+        Fault(before, drop),
+        Labelling(
+            np.full(groups, 1 / groups),
+            budget.labels / budget.per_days,
+            _family(assessment),
+            reserve=assessment.reserved_labels / budget.labels,
+            half_life_days=chosen.label_half_life_days,
+            draw_half_life_hours=chosen.draw_half_life_hours,
+            run_length=chosen.change_run_length,
+        ),
+        Rules(
+            threshold,
+            confidence=chosen.alerts.confidence,
+            min_labels=chosen.alerts.min_labels,
+            alpha=chosen.evidence.alpha,
+            reference_labels=chosen.reference.labels,
+        ),
+    )
+    what = "an accuracy" if groups == 1 else f"one {assessment.asked_grouping} of {groups} with equal traffic"
+    return (
+        f"{what} that falls from {100 * before:g}% to {100 * (before - drop):g}% is found "
+        f"{_within(found.alert)}, and confirmed {_within(found.confirmed)}"
+    )
+
+
+def _within(delay: Delay) -> str:
+    if not math.isfinite(delay.median):
+        return "not within two years at this budget"
+    about = f"in about {duration(delay.median * _DAY)}"
+    return f"{about} (9 of 10 in {duration(delay.late * _DAY)})" if math.isfinite(delay.late) else about
+
+
+def _groups(settings: Settings, model: str, grouping: str) -> int:
+    by = settings.cell_space(model).groupings[grouping]
+    if grouping == ALL:
+        return 1
+    return len(settings.models[model].classes) if isinstance(by, ByClass) else TYPICAL_GROUPS
+
+
+def _family(assessment: PolicySettings) -> PolicyFamily:
+    if assessment.policy == "random":
+        return "traffic"
+    return "adaptive" if assessment.task == "identification" else "even"

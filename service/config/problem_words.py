@@ -1,0 +1,146 @@
+"""What is wrong with a value, in our words: the sentences of pydantic are for programmers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date
+from typing import Any
+
+from service.config.assessments import ASSESSMENTS
+from service.config.schema_keys import unknown_key
+from service.config.types import Problems
+
+_KEY = "[key]"
+"""Last part of a path where not an entry of a mapping is wrong, but its name."""
+
+_EXAMPLES = {"true or false": ': "yes", "no"'}
+"""Of text in quotes that YAML would read as something else."""
+
+_WANTED = {
+    "string_type": "must be text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number of fewer digits",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list, such as [a, b]",
+    "dict_type": "must be a mapping: lines of `name: value`, indented below the key",
+    "model_type": "must be a section: lines of `key: value`, indented below the key",
+    "model_attributes_type": "must be a section: lines of `key: value`, indented below the key",
+    "invalid_key": "a key must be text",
+}
+"""What a value must be, by the type of error; what it is follows."""
+
+_LIMITS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "greater_than": lambda limits: f"must be more than {_number(limits['gt'])}",
+    "greater_than_equal": lambda limits: f"must be at least {_number(limits['ge'])}",
+    "less_than": lambda limits: f"must be less than {_number(limits['lt'])}",
+    "less_than_equal": lambda limits: f"must be at most {_number(limits['le'])}",
+}
+_LENGTHS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "too_short": lambda limits: f"must have at least {_entries(limits['min_length'])}",
+    "too_long": lambda limits: f"must have at most {_entries(limits['max_length'])}",
+    "string_too_short": lambda limits: f"must have at least {_characters(limits['min_length'])}",
+    "string_too_long": lambda limits: f"must have at most {_characters(limits['max_length'])}",
+}
+
+
+def described(errors: Iterable[Any]) -> Problems:
+    """Path and problem of all errors; a value that fits none of several types has one."""
+    problems: dict[str, str] = {}
+    for error in _each_once(errors):
+        path, problem = _described(error)
+        problems.setdefault(".".join(map(str, path)), problem)
+    return list(problems.items())
+
+
+def _each_once(errors: Iterable[Any]) -> Iterable[Any]:
+    """Without the errors of the type that a value of several types is not."""
+    for error in errors:
+        match error["loc"]:
+            case ("models", _, "score_bins", "int") if isinstance(error["input"], list):
+                continue
+        yield error
+
+
+def _described(error: Any) -> tuple[list[str | int], str]:
+    path, kind = list(error["loc"]), error["type"]
+    problem = _problem(error, path)
+    if kind == "union_tag_invalid":
+        path.append("task")
+    # Where a value may be of several types, the path has the one that it was taken for.
+    match path:
+        case ["models", _, "score_bins", _, *entry]:
+            del path[3]
+            if not entry:
+                problem = f"must be a whole number, or a list of numbers{_is(error['input'])}"
+        case ["models", _, "assessments", _, task, *_] if task in ASSESSMENTS and kind != "union_tag_invalid":
+            del path[4]
+    if path and path[-1] == _KEY:
+        return path[:-1], f"as a name: {problem}"
+    return path, problem
+
+
+def _problem(error: Any, path: list[str | int]) -> str:
+    kind, given, limits = error["type"], error["input"], error.get("ctx", {})
+    if kind in _LIMITS:
+        return f"{_LIMITS[kind](limits)}, but is {_number(given)}"
+    if kind in _LENGTHS:
+        length = limits.get("actual_length", len(given) if isinstance(given, str) else None)
+        return f"{_LENGTHS[kind](limits)}, but has {'more' if length is None else length or 'none'}"
+    match kind:
+        case "value_error":
+            problem = str(limits["error"])
+        case "missing":
+            problem = "required, but absent; add it"
+        case "extra_forbidden":
+            problem = unknown_key(path)
+        case "union_tag_invalid":
+            *others, last = (f"`{task}`" for task in ASSESSMENTS)
+            problem = f"must be {', '.join(others)} or {last}"
+        case "literal_error":
+            known = str(limits["expected"]).replace("'", "`")
+            problem = f"must be {known}{_is(given, wants_text=True)}"
+        case "string_pattern_mismatch":
+            problem = "must begin with a letter or a digit, and go on with letters, digits, `.`, `_` and `-`"
+        case _:
+            wanted = _WANTED.get(kind, f"cannot be used ({kind})")
+            problem = f"{wanted}{_is(given, wants_text=kind in ('string_type', 'invalid_key'))}"
+    return problem
+
+
+def _is(given: Any, *, wants_text: bool = False) -> str:
+    """What kind of value it is, and what to do about it; never text, which may be a secret."""
+    match given:
+        case None:
+            return ", but is empty; give it a value, indent what belongs to it, or remove it"
+        case date():
+            kind, example = "a date", ""
+        case bool():
+            kind, example = "true or false", ': "yes", "no"'
+        case int() | float():
+            kind, example = "a number", ""
+        case _:
+            kinds: dict[type, str] = {str: "text", list: "a list", dict: "a mapping"}
+            kind = kinds.get(type(given), "something else")
+            return "" if wants_text and isinstance(given, str) else f", but is {kind}"
+    if wants_text:
+        return f", but YAML reads it as {kind}; put it in quotes{example}"
+    return f", but is {kind if isinstance(given, date) else str(_number(given)).lower()}"
+
+
+def _number(value: Any) -> str:
+    """A number as it is written in a configuration."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _entries(count: int) -> str:
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
+
+
+def _characters(count: int) -> str:
+    return f"{count:,} {'character' if count == 1 else 'characters'}"
