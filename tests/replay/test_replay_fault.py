@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.app.check_command import check
+from service.app.cli import main
 from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.fault_command import with_fault
@@ -160,7 +160,7 @@ def test_the_configuration_is_accepted_by_check(
 ) -> None:
     path = tmp_path / "credence.yaml"
     path.write_text(report["configuration"])
-    assert check(argparse.Namespace(config=path)) == 0
+    assert main(["check", "--config", str(path)]) == 0
     assert "at most 300 labels" in capsys.readouterr().out
 
 
