@@ -32,6 +32,10 @@ PREDICTED_CLASS: Final = "predicted_class"
 
 _FAMILIES: Final[dict[str, PolicyFamily]] = {"thompson": "adaptive", "random": "traffic"}
 _RUNS_AT_ONCE: Final = 10
+_ADVICE: Final = (
+    "Request more labels a day, use fewer groups or a longer half-life, or accept a higher threshold."
+)
+_MOST_LABELS: Final = 100_000  # of a run before the fault
 _EXACT_DAYS: Final = 10  # fewer have a decimal
 
 
@@ -65,6 +69,12 @@ def fault_report(recording: Recording, options: argparse.Namespace, crew: Worker
         RecordingError: an option or the recording cannot be used for this.
     """
     name, value = fault_group(options)
+    if options.labels_per_day * options.days_before > _MOST_LABELS:
+        raise RecordingError(
+            "--days-before",
+            f"{options.days_before} days of {options.labels_per_day} labels are more than "
+            f"{_MOST_LABELS:,} to simulate; choose fewer of either",
+        )
     if options.plots:
         raise RecordingError("--plots", "the task fault draws nothing; leave it out")
     grouper = Grouper(options.score_bins, options.binning)
@@ -170,7 +180,7 @@ def _conclusion(group: str, recording: str, ways: list[_Way], options: argparse.
         for way in ways[1:]
     ]
     if not np.isfinite(found.alert.median):
-        sentences.append("Request more labels a day, use fewer groups, or accept a higher threshold.")
+        sentences.append(_ADVICE)
     return [*sentences, "The time that your labellers take comes on top."]
 
 

@@ -25,6 +25,7 @@ from service.statistics.policies import POLICIES, Situation
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS
 
+_UNFOUND_DAYS: Final = 30.0  # a third of the days of runs in which nothing is announced to be found
 _GROWTH: Final = 1.1  # from one look to the next
 
 
@@ -229,7 +230,7 @@ def look_times(announced: Detection, labels_per_day: float) -> Floats:
         announced.confirmed.median,
         announced.confirmed.late,
     )
-    last = min(3 * max((each for each in delays if np.isfinite(each)), default=np.inf), HORIZON_DAYS)
+    last = min(3 * max((each for each in delays if np.isfinite(each)), default=_UNFOUND_DAYS), HORIZON_DAYS)
     first = min(1 / labels_per_day, last / 2)
     count = max(2, int(np.log(last / first) / np.log(_GROWTH)) + 1)
     return np.asarray(np.geomspace(first, last, count), np.float64)

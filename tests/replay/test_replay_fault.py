@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.app.check_command import check
+from service.app.cli import main
 from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.fault_command import with_fault
@@ -160,8 +160,8 @@ def test_the_configuration_is_accepted_by_check(
 ) -> None:
     path = tmp_path / "credence.yaml"
     path.write_text(report["configuration"])
-    assert check(argparse.Namespace(config=path)) == 0
-    assert "at most 300 labels every 1 days" in capsys.readouterr().out
+    assert main(["check", "--config", str(path)]) == 0
+    assert "at most 300 labels" in capsys.readouterr().out
 
 
 def test_the_same_seed_finds_it_in_the_same_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,6 +182,7 @@ def test_the_same_seed_finds_it_in_the_same_days(tmp_path: Path, capsys: pytest.
         (("--fault", "region=r1", "--threshold", "0.1"), "--threshold: 0.1 is not above "),
         (("--fault", "region=r1", "--policy", "top_two"), "--policy: a fault is looked for by thompson or"),
         (("--fault", "region=r1", "--plots", "figures"), "--plots: the task fault draws nothing"),
+        (("--fault", "region=r1", "--labels-per-day", "1000000"), "--days-before: 30 days of 1000000 labels"),
     ],
 )
 def test_a_fault_that_cannot_be_planted_is_refused(
@@ -189,6 +190,18 @@ def test_a_fault_that_cannot_be_planted_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert refusal(saved(tmp_path, "npz"), *words).startswith(message)
+
+
+def test_a_fault_that_is_not_found_is_said_to_be_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A half-life of a tenth of a day keeps too few labels of a group for an alert.
+    words = (*EASY[:4], "--labels-per-day", "60", "--half-life-days", "0.1", "--policy", "random")
+    assert replay(parsed(saved(tmp_path, "npz"), *words, "--runs", "2", "--days-before", "5")) == 0
+    printed = capsys.readouterr().out
+    assert "one of 3 groups by region, is not found in half of the runs." in printed
+    assert "Request more labels a day, use fewer groups or a longer half-life" in printed
+    assert "label_half_life_days: 0.1" in printed
 
 
 def test_a_predicted_class_may_have_the_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
