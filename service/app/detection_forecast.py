@@ -72,10 +72,10 @@ def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> 
 
 
 def _when(done: str, delay: Delay) -> str:
+    """By the median: the 90% quantile is inexact (docs/choosing.md)."""
     if not math.isfinite(delay.median):
         return f"not {done} within two years"
-    about = f"{done} in about {duration(delay.median * _DAY)}"
-    return f"{about} (9 of 10 in {duration(delay.late * _DAY)})" if math.isfinite(delay.late) else about
+    return f"{done} in about {duration(delay.median * _DAY)}"
 
 
 def _groups(settings: Settings, model: str, grouping: str) -> int:
