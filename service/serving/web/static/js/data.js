@@ -8,6 +8,14 @@ export const PAGE = 100;
 /** Kinds of grouping without a threshold, for replicas that do not say so. */
 const WITHOUT_THRESHOLD = ["score_bin", "positive_score", "votes", "challenge"];
 
+/** Of a replica that does not say what is wrong yet. */
+const NOT_UPGRADED = {
+  status: "no_estimates",
+  title: "State unknown",
+  detail: "The replica that answers is not upgraded yet.",
+  problem_count: 0,
+};
+
 /** @typedef {import("./place.js").Place} Place */
 
 /** @param {Place} place @param {number} pages how many pages of groups are shown */
@@ -37,12 +45,14 @@ export async function load(place, pages) {
 /** The overview of a replica that is not upgraded yet, with defaults for fields that it lacks. @param {any} overview */
 const overviewOf = (overview) => ({
   ...overview,
-  models: overview.models.map((/** @type {any} */ model) => ({ missed_targets: 0, ...model })),
+  models: overview.models.map((/** @type {any} */ model) => ({ headline: NOT_UPGRADED, ...model })),
 });
 
 /** The same of one model. @param {any} state */
 const stateOf = (state) => ({
   performances: [],
+  headline: NOT_UPGRADED,
+  problems: [],
   ...state,
   assessments: state.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
   groupings: state.groupings.map((/** @type {any} */ grouping) => ({
@@ -51,14 +61,14 @@ const stateOf = (state) => ({
   })),
 });
 
-/** The grouping that is asked for, else one with a finding. @param {any} state @param {string | null} wanted */
+/** The grouping that is asked for, else one with a problem. @param {any} state @param {string | null} wanted */
 function groupingOf(state, wanted) {
   const names = state.groupings.map((/** @type {any} */ grouping) => grouping.name);
   if (names.includes(wanted)) return wanted;
-  const finding = state.findings.find(
+  const problem = state.problems.find(
     (/** @type {any} */ one) => one.grouping !== "all" && names.includes(one.grouping),
   );
-  return finding?.grouping ?? state.groupings.find(isConfigured)?.name ?? names[0] ?? null;
+  return problem?.grouping ?? state.groupings.find(isConfigured)?.name ?? names[0] ?? null;
 }
 
 /** @param {string} path @param {string} grouping @param {Place} place @param {number} pages */
