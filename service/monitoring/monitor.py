@@ -73,7 +73,7 @@ class ModelMonitor:
             self._short.clear()  # another process leads, and keeps counts of its own
         facts = self._read(now)
         facts = replace(facts, week_ago=self._estimates_a_week_ago(facts, now))
-        self.performance.look(
+        self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),
             partial(
                 performance_facts,
@@ -89,7 +89,7 @@ class ModelMonitor:
             model=self.model,
             settings=self.settings,
             facts=facts,
-            performances=self.performance.known,
+            performances=self.performance.snapshots,
             history_seconds=self.history_seconds,
             now=now,
             rng=self.rng,

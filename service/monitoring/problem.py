@@ -23,6 +23,7 @@ ProblemKind = Literal[
     "drift",
     "labels_stale",
     "requests_unanswered",
+    "budget_exhausted",
     "performance_stale",
     "times_clipped",
     "values_folded",

@@ -22,6 +22,11 @@ _HOUR, _DAY = 3_600.0, 86_400.0
 
 def supply_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
     """Problems of labels, draws, times and attribute values."""
+    yield from _label_problems(snapshot)
+    yield from _traffic_problems(snapshot)
+
+
+def _label_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
     trends = snapshot.trends
     if _labels_are_missed(snapshot):
         yield _labels_stale(snapshot)
@@ -34,6 +39,16 @@ def supply_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
                 subject=assessment,
                 amount=count,
             )
+    for assessment, state in snapshot.assessments.items():
+        if state.budget.is_exhausted:
+            yield Problem(
+                kind="budget_exhausted",
+                severity="warning",
+                alerts=("CredenceBudgetExhausted",),
+                subject=assessment,
+                amount=state.settings.budget.labels,
+                at=state.budget.renews_at,
+            )
     for assessment, count in trends.short.items():
         if assessment in snapshot.assessments:
             yield Problem(
@@ -43,7 +58,10 @@ def supply_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
                 subject=assessment,
                 amount=count,
             )
-    for direction, share in trends.clipped.items():
+
+
+def _traffic_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
+    for direction, share in snapshot.trends.clipped.items():
         yield Problem(
             kind="times_clipped",
             severity="warning",

@@ -10,7 +10,7 @@ import hashlib
 
 import msgspec
 
-from service.store.connection import Connection, ModelStore, unavailable_when_away
+from service.store.connection import Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 
 
@@ -56,7 +56,7 @@ class CountHistoryStore(ModelStore):
     def history(self) -> CountHistory:
         """The counts that are kept. They are read again only where they have changed."""
         client, key = self._connection.client, self._keys.counts
-        with unavailable_when_away():
+        with translate_redis_errors():
             if client.hget(key, "digest") == self._digest:
                 return self._known
             digest, state = client.hmget(key, ["digest", "state"])

@@ -69,7 +69,7 @@ def test_a_state_is_told_by_its_worst_problem_and_never_as_well(
     page = shown(taken, **size)
     expect(page.locator("#problems h2")).to_contain_text(re.compile(rf"^\d+ problems?: \d+ {severity}"))
     expect(page.locator(f".problem.{severity}", has_text=title)).to_be_visible()
-    expect(page.locator(".well, .badge.meets")).to_have_count(0)
+    expect(page.locator(".panel.ok, .badge.meets")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     picture(page, f"{state}-{'phone' if size else 'light'}")
 
@@ -89,7 +89,7 @@ def test_what_nobody_can_know_is_not_told_as_well(
 ) -> None:
     page = shown(taken)
     expect(page.locator("#problems h2")).to_have_text(title)
-    expect(page.locator(".well, .badge.meets")).to_have_count(0)
+    expect(page.locator(".panel.ok, .badge.meets")).to_have_count(0)
     expect(page.locator("#models .badge")).to_have_text("…")
     picture(page, state)
 
@@ -98,7 +98,7 @@ def test_what_nobody_can_know_is_not_told_as_well(
 def test_old_estimates_are_not_told_as_well(shown: Shown, age: float, title: str) -> None:
     page = shown(snapshot(8, alerts=HIGH), now=NOW + age)
     expect(page.locator("#problems h2")).to_have_text(title)
-    expect(page.locator(".well, .badge.meets")).to_have_count(0)
+    expect(page.locator(".panel.ok, .badge.meets")).to_have_count(0)
 
 
 def test_a_page_without_an_answer_does_not_say_that_all_is_well(shown: Shown) -> None:
@@ -107,4 +107,4 @@ def test_a_page_without_an_answer_does_not_say_that_all_is_well(shown: Shown) ->
     picture(page, "healthy")
     page.route("**/api/v1/**", lambda route: route.fulfill(body="a proxy, not Credence"))
     expect(page.locator("#problems h2")).to_have_text("State unknown")
-    expect(page.locator(".well, .badge.meets")).to_have_count(0)
+    expect(page.locator(".panel.ok, .badge.meets")).to_have_count(0)

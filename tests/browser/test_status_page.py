@@ -81,7 +81,7 @@ def test_score_bins_are_measured_by_no_threshold(visit: Open) -> None:
     page = visit("/?model=sorter&grouping=score_bin")
     expect(page.get_by_role("button", name="Accuracy")).to_be_visible()
     expect(page.locator("table.groups")).not_to_contain_text("P(below")
-    expect(page.locator("table.groups line.wanted")).to_have_count(0)
+    expect(page.locator("table.groups line.target")).to_have_count(0)
 
 
 def test_a_problem_leads_to_its_runbook(visit: Open) -> None:

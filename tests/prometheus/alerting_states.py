@@ -62,8 +62,8 @@ class State:
         registry = CollectorRegistry()
         registry.register(SnapshotCollector(lambda: [self.taken], group_limit=200, clock=lambda: self.now))
         pipeline = PipelineMetrics(registry, lambda: NOW)
-        pipeline.takes_predictions(["m"])
-        pipeline.may_lead({"m": self.taken.assessments})
+        pipeline.start_prediction_counters(["m"])
+        pipeline.start_request_counters({"m": self.taken.assessments})
         for family in registry.collect():
             for sample in family.samples:
                 if sample.name.endswith("_created") or not math.isfinite(sample.value):
@@ -125,6 +125,13 @@ def unlabelled_for_a_day() -> ModelSnapshot:
     return replace(taken, last_label_at=NOW - 2 * DAY, assessments=taken.assessments | {"whole": whole})
 
 
+def without_labels_left() -> ModelSnapshot:
+    taken = snapshot(8, alerts=WELL)
+    worst = taken.assessments["worst"]
+    spent = replace(worst, budget=replace(worst.budget, remaining=0))
+    return replace(taken, assessments=taken.assessments | {"worst": spent})
+
+
 def less_accurate(grouping: str, group: str) -> State:
     """Since a few hours, than a week ago; now and then there are labels enough."""
     taken = snapshot(100, alerts=WELL)
@@ -178,6 +185,7 @@ def states() -> dict[str, State]:
             rises={("credence_requests_total", "expired"): 0.001},
             step=HOUR,
         ),
+        "CredenceBudgetExhausted": State(without_labels_left()),
         "CredencePoolExhausted": State(
             lived(well, 4, predictions=1.0, short={"worst": 0.1}),
             rises={

@@ -131,7 +131,7 @@ def test_an_accuracy_that_fell_within_a_week_is_known_to_a_process_that_has_just
 def answer(site: Site, *, right: bool, now: float) -> None:
     """Answer every open request; all items were called cats."""
     opened = site.reader("m").requests().open
-    waiting = [json.loads(text) for text in site.requests("m").outbox().values()]
+    waiting = [json.loads(text) for text in site.requests("m").read_outbox().values()]
     asked = {one["request_id"]: one["item_id"] for one in waiting if one["request_id"] in opened}
     true_class = "cat" if right else "dog"
     events = [

@@ -148,7 +148,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None, line: Headline) -> Mode
         snapshot,
         accuracy=_overall_accuracy(snapshot),
         headline=line,
-        labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values()),
+        labels_remaining=sum(state.budget.remaining for state in snapshot.assessments.values()),
     )
 
 

@@ -163,6 +163,11 @@ def _requests_unanswered(problem: Problem) -> str:
     return f"{expired}; none was answered or skipped."
 
 
+def _budget_exhausted(problem: Problem) -> str:
+    renews = "it never renews" if problem.at is None else f"it renews at {in_words(problem.at)}"
+    return f"All {problem.amount or 0:,.0f} labels are spent, and none is requested; {renews}."
+
+
 def _performance_stale(problem: Problem) -> str:
     if problem.at is None:
         return "The estimation fails, and there is no earlier estimate."
@@ -211,6 +216,7 @@ _TITLES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "drift": _at("Drift"),
     "labels_stale": lambda _: "No labels for 24 hours",
     "requests_unanswered": _of("Label requests expire unanswered"),
+    "budget_exhausted": _of("Budget exhausted"),
     "performance_stale": _of("Performance is not re-estimated"),
     "times_clipped": lambda problem: f"Times of predictions too far in the {problem.subject}",
     "values_folded": _of("Attribute values without a group"),
@@ -229,6 +235,7 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "drift": _drift,
     "labels_stale": _labels_stale,
     "requests_unanswered": _requests_unanswered,
+    "budget_exhausted": _budget_exhausted,
     "performance_stale": _performance_stale,
     "times_clipped": _times_clipped,
     "values_folded": _values_folded,
@@ -247,6 +254,7 @@ _ACTIONS: Mapping[ProblemKind, str] = {
     "drift": "Compare recent items with older ones; fix the input, or set a new reference.",
     "labels_stale": "Ask the labelling team whether requests arrive; check the dead letters of labels.",
     "requests_unanswered": "Check the dead letters of labels; raise lease_seconds if answers come late.",
+    "budget_exhausted": "Handle the worst problem first; if labels are needed now, raise budget.labels.",
     "performance_stale": "Read the error in the log; restart the replica if only one fails.",
     "times_clipped": "Fix the producer's clock; for a backfill, raise bounds.lateness_hours.",
     "values_folded": "Send a coarser attribute, or raise bounds.attribute_values.",

@@ -23,7 +23,7 @@ export function modelLinks(overview, shown, unreachable, go) {
       },
       h("span", { class: "model" }, summary.model),
       h("span", { class: `badge ${kind}`, title: headline.title }, text),
-      h("span", { class: "unseen" }, headline.title),
+      h("span", { class: "visually-hidden" }, headline.title),
     );
   });
 }

@@ -1,4 +1,4 @@
-/** The status page: reads, shows, and looks again every round. */
+/** The status page: loads, renders, and refreshes every round. */
 
 import { activityView } from "./activity.js";
 import { assessmentsView } from "./assessments.js";
@@ -44,11 +44,11 @@ function go(changes, remember = true, jump = false) {
   if (["model", "grouping", "sort", "order", "search"].some((name) => before[name] !== place[name])) pages = 1;
   writePlace(place, remember);
   if (data?.state && data.summary.model === place.model) show();
-  look("search" in changes ? TYPING_MS : 0);
+  refresh("search" in changes ? TYPING_MS : 0);
 }
 
-/** Looks now, or soon; what was loading for another place is not shown. @param {number} [delay] */
-function look(delay = 0) {
+/** Refreshes now, or after a delay; what was loading for another place is not shown. @param {number} [delay] */
+function refresh(delay = 0) {
   clearTimeout(timer);
   turn += 1;
   timer = setTimeout(round, delay, turn);
@@ -101,7 +101,7 @@ function show() {
     table &&
       groupsView(data, place, go, () => {
         pages += 1;
-        look();
+        refresh();
       }),
   );
   section("assessments", state.assessments.length > 0 && assessmentsView(state));
@@ -120,7 +120,7 @@ function section(id, content) {
   if (content) update(part(id), content);
 }
 
-/** What follows once all is drawn. @param {any} state */
+/** Updates title, announcements and focus after drawing. @param {any} state */
 function afterDraw(state) {
   const { problem_count: wrong, title } = state.headline;
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
@@ -131,13 +131,13 @@ function afterDraw(state) {
   const row = document.querySelector("tr.row.expanded");
   if (toGroup && row && data.detail?.group === place.group) {
     toGroup = false;
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    row.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+    const isMotionReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    row.scrollIntoView({ block: "start", behavior: isMotionReduced ? "auto" : "smooth" });
     /** @type {HTMLElement} */ (row.querySelector("a")).focus({ preventScroll: true });
   }
 }
 
-/** What is wrong with the page itself, and how old the estimates are. */
+/** Problems of the page itself, and the age of the estimates. */
 function notice() {
   const words =
     unreachableSince === null
@@ -169,9 +169,9 @@ function noticeText() {
 addEventListener("popstate", () => {
   place = readPlace();
   pages = 1;
-  look();
+  refresh();
 });
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : look()));
+document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
 addEventListener("resize", () => data?.state && requestAnimationFrame(show));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
@@ -181,4 +181,4 @@ setInterval(() => {
   tickTimes();
   notice();
 }, 1000);
-look();
+refresh();

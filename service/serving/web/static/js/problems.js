@@ -29,13 +29,13 @@ export function badge(headline) {
 /** @param {any} state @param {boolean} unreachable @param {(grouping: string, group: string) => void} go */
 export function problemsView(state, unreachable, go) {
   const headline = currentHeadline(state.headline, unreachable);
-  const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
+  const title = h("h1", { id: "model-name", class: "visually-hidden" }, `State of ${state.model}`);
   if (!headline.problem_count)
     return [
       title,
       h(
         "div",
-        { class: headline.status === "ok" ? "calm well" : "calm" },
+        { class: headline.status === "ok" ? "panel ok" : "panel" },
         h("h2", {}, headline.title),
         h("p", {}, headline.detail),
       ),
@@ -89,7 +89,7 @@ const runbook = (problem) =>
     "a",
     { class: problem.severity === "critical" ? "button" : "button quiet", href: `/docs/runbooks/${problem.alert}` },
     "Runbook",
-    h("span", { class: "unseen" }, ` of ${problem.alert}`),
+    h("span", { class: "visually-hidden" }, ` of ${problem.alert}`),
   );
 
 /** @param {any} state @param {string} grouping @param {string} group @param {(grouping: string, group: string) => void} go */
@@ -102,7 +102,7 @@ const details = (state, grouping, group, go) =>
       onclick: follow(() => go(grouping, group)),
     },
     "Details",
-    h("span", { class: "unseen" }, ` at ${grouping} ${group}`),
+    h("span", { class: "visually-hidden" }, ` at ${grouping} ${group}`),
   );
 
 /** @param {any} problem */
