@@ -121,9 +121,9 @@ def _unanswered(history: CountHistory, now: CountsAt) -> dict[str, int]:
     found = {}
     for assessment, count in now.expired.items():
         expired = count - day.expired.get(assessment, 0)
-        lately = count - half.expired.get(assessment, 0)
+        half_day = count - half.expired.get(assessment, 0)
         answered = now.answered.get(assessment, 0) - answers.answered.get(assessment, 0)
-        if expired >= _MOST_UNANSWERED and lately > 0 and answered <= 0:
+        if expired >= _MOST_UNANSWERED and half_day > 0 and answered <= 0:
             found[assessment] = expired
     return found
 
