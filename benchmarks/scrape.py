@@ -111,7 +111,9 @@ def snapshot_of(settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger
 def scrapes(snapshot: ModelSnapshot, group_limit: int, turns: int) -> tuple[float, float, int, int]:
     """Median and longest scrape in milliseconds, bytes, and bytes gzipped."""
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [snapshot], group_limit=group_limit))
+    registry.register(
+        SnapshotCollector(lambda: [snapshot], group_limit=group_limit, clock=lambda: snapshot.taken_at)
+    )
     PipelineMetrics(registry, time.time)
     server = WebServer(monitoring_app(registry, Health()), name="monitoring", host="127.0.0.1", port=0)
     taken, body = [], b""

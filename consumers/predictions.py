@@ -134,11 +134,13 @@ class PredictionStep:
 
         state.position, state.newest_record = records[-1].offset + 1, newest
         for batch, candidates in zip(batches, additions, strict=True):
-            batch.model.owned[partition].shard.add(candidates)
+            shard = batch.model.owned[partition].shard
+            shard.add(candidates)
             self.metrics.predictions_consumed.labels(batch.name).inc(len(batch.rows))
             for direction, clipped in (("future", made.too_late), ("past", made.too_early)):
-                count = np.count_nonzero(clipped[batch.rows])
-                self.metrics.times_clipped.labels(batch.name, direction).inc(int(count))
+                count = int(np.count_nonzero(clipped[batch.rows]))
+                shard.count_clipped(direction, count)
+                self.metrics.times_clipped.labels(batch.name, direction).inc(count)
         for model in self.models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, state.position)

@@ -44,7 +44,7 @@ def main() -> None:
         picture(options.url.rstrip("/"), options.folder)
         return
     with demo() as url:
-        # A finding is surer, and its history longer, a while after it is first made.
+        # A problem is surer, and its history longer, a while after it is first made.
         picture(url, options.folder, settling_seconds=SETTLING_SECONDS)
     with spotter() as url:
         picture_performance(url, options.folder)
@@ -117,7 +117,7 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     with closing(browser.new_context(reduced_motion="reduce", **options)) as context:
         page = context.new_page()
         page.goto(url)
-        page.locator(".finding, .missed").first.wait_for(timeout=1000 * FINDING_SECONDS)
+        page.locator(".problem").first.wait_for(timeout=1000 * FINDING_SECONDS)
         yield page
 
 

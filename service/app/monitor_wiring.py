@@ -16,6 +16,7 @@ from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.monitoring.request_issuer import RequestIssuer
 from service.store.checkpoints import CheckpointStore
 from service.store.connection import Connection
+from service.store.count_histories import CountHistoryStore
 from service.store.facts import FactReader
 from service.store.traffic_checkpoints import MarkStore
 
@@ -51,6 +52,7 @@ def model_monitor(
         ),
         mark_store=MarkStore(connection, keys),
         checkpoints=CheckpointStore(connection, keys),
+        count_histories=CountHistoryStore(connection, keys),
         outcome_limit=settings.bounds.outcomes,
         rng=rng,
         history_groups=settings.bounds.metric_groups,

@@ -96,12 +96,20 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             reads=(*shards, keys.reference, keys.items(_ANY)),
             writes=(
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(keys.claims, keys.marks, keys.evidence, lease_key(prefix), epoch_key(prefix)),
+                *(keys.claims, keys.marks, keys.evidence, keys.counts, lease_key(prefix), epoch_key(prefix)),
             ),
         ),
         "serve": RedisRights(
             commands=frozenset(looks | {"HGET"}),
-            reads=(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks, keys.evidence),
+            reads=(
+                *shards,
+                keys.items(_ANY),
+                *counted,
+                keys.reference,
+                keys.marks,
+                keys.evidence,
+                keys.counts,
+            ),
         ),
         "dead-letters": RedisRights(
             commands=frozenset({"SET", "GET", "MGET"}),

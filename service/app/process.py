@@ -157,6 +157,7 @@ class Application:
         if rounds is not None:
             rounds.start(self._connection, hash_key=hash_key, producer=producer, on_failure=self._fail)
             self._health.add(rounds.check)
+            self._health.report_models(rounds.statuses)
         with ExitStack() as served:
             answers = None if vendors is None else self._patiently(vendors.producer)
             if vendors is not None and answers is not None:

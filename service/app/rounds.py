@@ -27,6 +27,7 @@ from service.config.settings import Settings
 from service.domain.errors import FenceRefused, Unavailable
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.problems import model_headline
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
@@ -126,7 +127,9 @@ class Rounds:
             )
         self._registry.register(
             SnapshotCollector(
-                lambda: list(self._snapshots.values()), group_limit=settings.bounds.metric_groups
+                lambda: list(self._snapshots.values()),
+                group_limit=settings.bounds.metric_groups,
+                clock=self._clock,
             )
         )
         self._scheduler = start_schedule(
@@ -138,6 +141,14 @@ class Rounds:
         last = self._last_success
         fresh = last is not None and self._clock() - last < 3 * self._settings.schedule.tick_seconds + 5
         return Check("rounds", alive=True, ready=fresh, state="running" if fresh else "waiting")
+
+    def statuses(self) -> dict[str, str]:
+        """The status of every model: its worst problem's severity, or why there is none."""
+        tick_seconds, now = self._settings.schedule.tick_seconds, self._clock()
+        return {
+            name: model_headline(self._snapshots.get(name), now=now, tick_seconds=tick_seconds).status
+            for name in self._settings.models
+        }
 
     def stop(self) -> None:
         """Wait for the current round, and let another replica lead at once."""

@@ -20,23 +20,21 @@ from rich.text import Text
 from service.app.monitor_wiring import model_monitor
 from service.app.wiring import connect, pool_hash_key
 from service.config.loader import load_settings
+from service.domain.times import in_words
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState
-from service.serving.documents.findings import Finding
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import GroupTable, group_table
-from service.serving.documents.models import AttributeState, ModelState, Thresholds, model_state
-from service.serving.documents.performance_documents import PerformanceSummary
-from service.serving.documents.words import cell_of_interval, cell_of_probability, percent
+from service.serving.documents.models import ModelState, Thresholds, model_state
+from service.serving.documents.problems import ModelStatus, ProblemState
+from service.serving.documents.words import cell_of_interval, cell_of_probability
 from service.serving.metrics import measures_of
 
 _MOST_GROUPS = 20
-_MOST_FINDINGS = 10
+_MOST_PROBLEMS = 10
 _MOST_NEXT = 3
 _PARTIAL = 0.01
 """Share of a group's traffic that may be missing before the group is marked as partial, as on the page."""
-_FOLDED = 0.05
-"""Share of traffic in `__other__` from which an attribute has a line; the alert has the same threshold."""
 _STYLE: dict[str, Any] = {
     "box": SIMPLE_HEAD,
     "padding": (0, 1, 0, 0),
@@ -44,6 +42,13 @@ _STYLE: dict[str, Any] = {
     "title_justify": "left",
 }
 _FAILED = "bold red"
+_STYLES: dict[ModelStatus, str] = {
+    "critical": _FAILED,
+    "warning": "bold yellow",
+    "info": "bold",
+    "ok": "green",
+}
+"""Of a model's status, and of a problem's severity; the others are plain."""
 
 
 def status(options: argparse.Namespace) -> int:
@@ -56,7 +61,7 @@ def status(options: argparse.Namespace) -> int:
         model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
         for name in settings.models
     ]
-    Console().print(status_view(snapshots))
+    Console().print(status_view(snapshots, now=time.time(), tick_seconds=settings.schedule.tick_seconds))
     return 0
 
 
@@ -65,21 +70,19 @@ def _text(words: str, style: str = "") -> Text:
     return Text("".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in words), style)
 
 
-def status_view(snapshots: list[ModelSnapshot]) -> Group:
-    """All models, one after the other."""
-    return Group(*(part for snapshot in snapshots for part in _model_view(snapshot)))
+def status_view(snapshots: list[ModelSnapshot], *, now: float, tick_seconds: float) -> Group:
+    """All models, one after the other; a round is due every `tick_seconds`."""
+    states = [(one, model_state(one, now=now, tick_seconds=tick_seconds)) for one in snapshots]
+    return Group(*(part for snapshot, state in states for part in _model_view(snapshot, state)))
 
 
-def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
-    state = model_state(snapshot)
-    parts: list[Table | Text] = [Text(f"\n{_headline(state)}", "bold")]
+def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text]:
+    parts: list[Table | Text] = [Text(f"\n{_counts(state)}", "bold"), *_problems(state)]
     if not state.groupings:
-        return [*parts, Text("no traffic yet")]
-    parts += _findings(state)
-    parts += [_text(f"! {one.sentence}", _FAILED) for one in state.changes[:_MOST_FINDINGS]]
-    parts += [_text(_folded(one), "yellow") for one in state.attributes if one.other_share >= _FOLDED]
-    parts += [_performance(one) for one in state.performances]
-    parts.append(_text(state.drift.sentence, "bold" if state.drift.drifted_groups else "dim"))
+        return parts
+    parts += [_text(f"{one.name}: {one.sentence}") for one in state.performances]
+    if all(one.kind != "drift" for one in state.problems):
+        parts.append(_text(state.drift.sentence, "dim"))
     for grouping in state.groupings:
         groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(groups, state.thresholds))
@@ -100,7 +103,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     return parts
 
 
-def _headline(state: ModelState) -> str:
+def _counts(state: ModelState) -> str:
     counts = (
         f"{state.model}: {state.predictions:,} predictions, {state.outcomes:,} labelled, "
         f"{state.pool_items:,} items in the pool"
@@ -110,35 +113,23 @@ def _headline(state: ModelState) -> str:
     return f"{counts}, last label {datetime.fromtimestamp(state.last_label_at, UTC):%Y-%m-%d %H:%M:%S UTC}"
 
 
-def _findings(state: ModelState) -> list[Text]:
-    thresholds = state.thresholds
-    if thresholds.min_accuracy is None and thresholds.max_ece is None:
-        return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", "dim")]
-    if not state.findings:
-        return [Text(f"no group violates a threshold ({percent(thresholds.confidence)} confidence)", "green")]
-    lines = [_finding(one) for one in state.findings[:_MOST_FINDINGS]]
-    if state.finding_count > _MOST_FINDINGS:
-        lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", _FAILED))
-    return lines
+def _problems(state: ModelState) -> list[Text]:
+    """The model's state in a line, and its most severe problems."""
+    line = state.headline
+    if not line.problem_count:
+        return [_text(f"{line.title}. {line.detail}", _STYLES.get(line.status, ""))]
+    parts = [_text(line.title, _STYLES.get(line.status, ""))]
+    parts += [_problem(one) for one in state.problems[:_MOST_PROBLEMS]]
+    if line.problem_count > _MOST_PROBLEMS:
+        parts.append(_text(f"  and {line.problem_count - _MOST_PROBLEMS:,} more"))
+    return parts
 
 
-def _finding(finding: Finding) -> Text:
-    share = "" if finding.grouping == "all" else f" It has {finding.share:.1%} of the traffic."
-    return _text(f"! {finding.sentence}{share}", _FAILED)
-
-
-def _folded(attribute: AttributeState) -> str:
-    """Share of the traffic whose value of an attribute has no group of its own."""
-    return (
-        f"attribute {attribute.attribute}: {attribute.other_share:.1%} of traffic in __other__; "
-        f"{attribute.values:,} values have groups (bounds.attribute_values: {attribute.limit:,})"
-    )
-
-
-def _performance(one: PerformanceSummary) -> Text:
-    """Performance of a binary classifier, marked as a finding if it misses a target."""
-    missed = any(measure.verdict == "fails" for measure in one.measures)
-    return _text(f"{'! ' if missed else ''}{one.name}: {one.sentence}", _FAILED if missed else "")
+def _problem(problem: ProblemState) -> Text:
+    text = _text(f"! {problem.title} ({problem.severity})", _STYLES.get(problem.severity, ""))
+    since = f"Since {in_words(problem.since)}{' or earlier' if problem.since_or_earlier else ''}."
+    runbook = f" Runbook: {problem.alert}." if problem.alert else ""
+    return text.append("\n").append_text(_text(f"  {problem.sentence} {since} {problem.action}{runbook}"))
 
 
 def _table(title: str, name: str, numbers: Iterable[str], texts: Iterable[str] = ()) -> Table:

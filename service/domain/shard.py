@@ -65,6 +65,7 @@ class Shard:
         newest_record: time of the newest record up to the next offset, seconds since the epoch; minus
             infinity before the first one.
         probability_sums: weighted class-probability sums by predicted class, at the traffic's landmark.
+        clipped: how many predictions ever had a time that was replaced by a bound, by direction.
 
     Attributes:
         is_stored: whether Redis holds the shard.
@@ -86,6 +87,7 @@ class Shard:
         draw_decay: float,
         newest_record: float = -np.inf,
         probability_sums: dict[int, Floats] | None = None,
+        clipped: dict[str, int] | None = None,
     ) -> None:
         self.next_offset = next_offset
         self.newest_record = newest_record
@@ -96,6 +98,7 @@ class Shard:
         self.traffic = traffic
         self.pools = pools
         self.probability_sums = probability_sums or {}
+        self.clipped = clipped or {}
         self.changed_classes: set[int] = set()
         self.changed = False
         self._decay = decay
@@ -146,6 +149,11 @@ class Shard:
             members, probabilities = batch.probabilities
             self._add_probabilities(batch.classes[members], probabilities, weights[members])
         self._fill_pools(batch, rows)
+
+    def count_clipped(self, direction: str, count: int) -> None:
+        """Count predictions that were added with a clipped time."""
+        if count:
+            self.clipped[direction] = self.clipped.get(direction, 0) + count
 
     def mark_flushed(self) -> None:
         """Clear all marks of changes since the last flush."""

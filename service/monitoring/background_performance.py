@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from service.store.records import PoolRecord
 
 log = logging.getLogger(__name__)
 
+_LATELY_SECONDS = 300.0  # as far back as an alert counts failures
 POOLED_SCORES = 2_000  # unlabelled items that performance is learned from, at most
 
 
@@ -51,11 +52,21 @@ class PerformanceWatch:
         self._learning: dict[str, Future[PerformanceSnapshot]] = {}
         self._snapshots: dict[str, PerformanceSnapshot] = {}
         self._due_at = -np.inf
+        self._failed_at: dict[str, float] = {}
+        self._failing: set[str] = set()
 
     @property
     def snapshots(self) -> Mapping[str, PerformanceSnapshot]:
         """The latest estimates, by assessment; an assessment without one yet is left out."""
         return dict(self._snapshots)
+
+    def failures(self, now: float) -> dict[str, float]:
+        """When learning last failed, by assessment: those that have not succeeded since, or failed lately."""
+        return {
+            name: at
+            for name, at in self._failed_at.items()
+            if name in self._failing or now - at < _LATELY_SECONDS
+        }
 
     def refresh(
         self,
@@ -98,7 +109,7 @@ class PerformanceWatch:
             raise
         except Exception:
             # The rest of the round does not depend on this.
-            self.on_failure()
+            self._note_failure(self._assessments, now)
             log.exception("the inputs of performance learning cannot be read", extra={"model": self.model})
             return
         if inputs is None:
@@ -123,10 +134,16 @@ class PerformanceWatch:
             error = learning.exception()
             if error is None:
                 self._snapshots[name] = learning.result()
+                self._failing.discard(name)
             else:
-                self.on_failure()
+                self._note_failure([name], now)
                 log.error(
                     "performance could not be learned; the previous estimate is kept",
                     extra={"model": self.model, "assessment": name},
                     exc_info=error,
                 )
+
+    def _note_failure(self, names: Collection[str], now: float) -> None:
+        self.on_failure()
+        self._failing.update(names)
+        self._failed_at |= dict.fromkeys(names, now)

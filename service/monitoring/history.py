@@ -6,9 +6,8 @@ were there then. Traffic is kept as it is now; groups are weighed by today's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -16,9 +15,11 @@ from service.domain.arrays import Flags, Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.estimate import Estimate
 
-Kind = Literal["accuracy_low", "miscalibrated"]  # what can be wrong with a group
-Fault = tuple[Kind, str, str]  # what is wrong, with which group of which grouping
+Fault = tuple[
+    str, ...
+]  # what is wrong, with which group of which grouping, and what else tells it from others
 POINTS = 96  # moments that are remembered
+_RECALLED = ("accuracy_low", "miscalibrated")  # kinds of fault that moments know of
 
 
 @dataclass(frozen=True)
@@ -72,40 +73,35 @@ class Since:
 
 
 def faults_since(
-    groupings: Mapping[str, GroupingSnapshot],
+    faults: Iterable[Fault],
     *,
     before: Mapping[Fault, Since] | None,
     past: Sequence[Moment],
     now: float,
 ) -> dict[Fault, Since]:
-    """Since when every threshold that is known to be crossed is known to be, without a break.
+    """Since when each of the faults of now has been seen, without a break.
 
-    A look that saw it not crossed ends what is remembered. Else the last look is asked, and, as a process
-    that has just started recalls earlier moments only bit by bit, these.
+    A look that did not see it ends what is remembered. Else the last look is asked, and, as a process that
+    has just started recalls earlier moments only bit by bit, these; they know of violated thresholds.
     """
     found: dict[Fault, Since] = {}
-    for name, grouping in groupings.items():
-        crossed: dict[Kind, Flags] = {
-            "accuracy_low": grouping.low,
-            "miscalibrated": grouping.miscalibrated,
-        }
-        for kind, flags in crossed.items():
-            for group in np.flatnonzero(flags).tolist():
-                fault = (kind, name, grouping.groups[group])
-                last = None if before is None else before.get(fault)
-                if before is not None and last is None:
-                    found[fault] = Since(now, or_earlier=False)
-                    continue
-                recalled = _recalled(past, fault)
-                first = min([now, *(one.time for one in (last, recalled) if one is not None)])
-                known = recalled is not None and not recalled.or_earlier
-                found[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
+    for fault in faults:
+        last = None if before is None else before.get(fault)
+        if before is not None and last is None:
+            found[fault] = Since(now, or_earlier=False)
+            continue
+        recalled = _recalled(past, fault)
+        first = min([now, *(one.time for one in (last, recalled) if one is not None)])
+        known = recalled is not None and not recalled.or_earlier
+        found[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
     return found
 
 
 def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
     """Since when the latest moments without a break knew a fault; None where there is none of the group."""
-    kind, name, group = fault
+    kind, name, group = fault[:3]
+    if kind not in _RECALLED:
+        return None
     begun: Since | None = None
     for one in reversed(past):
         past_grouping = one.groupings.get(name)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,9 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import performance_facts
 from service.monitoring.checkpoint_schedule import due_marks, traffic_history
+from service.monitoring.count_trends import STEP_SECONDS, counts_at, due_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Timeline, moment
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
@@ -22,7 +25,9 @@ from service.monitoring.posteriors import assess_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
+from service.monitoring.week_ago import WeekAgo, time_a_week_ago, week_ago
 from service.store.checkpoints import CheckpointStore
+from service.store.count_histories import CountHistoryStore
 from service.store.facts import BEGINNING, FactReader
 from service.store.traffic_checkpoints import MarkStore
 
@@ -40,6 +45,7 @@ class ModelMonitor:
     issuer: RequestIssuer
     mark_store: MarkStore
     checkpoints: CheckpointStore
+    count_histories: CountHistoryStore
     performance: PerformanceWatch
     rng: np.random.Generator
     outcome_limit: int  # about how many outcomes the stream keeps
@@ -52,6 +58,10 @@ class ModelMonitor:
         self._read_to = BEGINNING
         self._facts: Facts | None = None
         self._snapshot: ModelSnapshot | None = None
+        self._week_ago: WeekAgo | None = None
+        # Draws of this process that found no item since counts were last kept, by assessment.
+        self._short: Counter[str] = Counter()
+        self._asked_at = -np.inf
 
     def refresh(self, now: float) -> ModelSnapshot:
         """Read the facts and compute the snapshot.
@@ -59,7 +69,10 @@ class ModelMonitor:
         Raises:
             Unavailable: Redis cannot answer now.
         """
+        if now - self._asked_at > STEP_SECONDS:
+            self._short.clear()  # another process leads, and keeps counts of its own
         facts = self._read(now)
+        facts = replace(facts, week_ago=self._estimates_a_week_ago(facts, now))
         self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),
             partial(
@@ -82,6 +95,7 @@ class ModelMonitor:
             rng=self.rng,
             last=self._snapshot,
             past=self._timeline.moments,
+            performance_failures=self.performance.failures(now),
         )
         self._facts, self._snapshot = facts, snapshot
         if self._timeline.lacks(now):
@@ -107,6 +121,27 @@ class ModelMonitor:
             reference=self.reader.reference(),
             checkpoint=self.checkpoints.checkpoint(),
             marks=marks,
+            counts=self.count_histories.history(),
+            short=dict(self._short),
+        )
+
+    def _estimates_a_week_ago(self, facts: Facts, now: float) -> WeekAgo | None:
+        """Computed once every quarter of an hour; None if there were no labels then."""
+        at, first_label_at = time_a_week_ago(now), self._ledger.first_label_at
+        if first_label_at is None or first_label_at > at:
+            return None
+        if self._week_ago is None or self._week_ago.time != at:
+            self._week_ago = week_ago(at, self._estimates_at(at, facts))
+        return self._week_ago
+
+    def _estimates_at(self, at: float, facts: Facts) -> dict[str, GroupingSnapshot]:
+        """Estimates from the labels that were there at an earlier time."""
+        return assess_groupings(
+            settings=self.settings,
+            index=facts.index,
+            probability_sums=facts.traffic.probability_sums,
+            ledger=facts.ledger,
+            at=at,
         )
 
     def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:
@@ -146,19 +181,13 @@ class ModelMonitor:
         at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
         if at is None:
             return False
-        groupings = assess_groupings(
-            settings=self.settings,
-            index=facts.index,
-            probability_sums=facts.traffic.probability_sums,
-            ledger=facts.ledger,
-            at=at,
-        )
+        groupings = self._estimates_at(at, facts)
         names = {name: past.index for name, past in latest.groupings.items()}
         self._timeline.remember(moment(at, groupings, names))
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
-        """Mark traffic, keep evidence, expire what is due, let every assessment ask, by the last snapshot.
+        """Mark traffic, keep evidence and counts, expire what is due, let assessments ask by the snapshot.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -177,7 +206,19 @@ class ModelMonitor:
         if due:
             self.mark_store.keep(due.added, going=due.removed, epoch=epoch)
         self._keep_evidence(self._facts, epoch)
-        return self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
+        self._keep_counts(self._facts, epoch, self._snapshot.taken_at)
+        done = self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
+        self._short.update(done.shortfall)
+        self._asked_at = now
+        return done
+
+    def _keep_counts(self, facts: Facts, epoch: int, now: float) -> None:
+        """Keep the counts of this round, where the last ones that were kept are old enough."""
+        counts = counts_at(now, facts.traffic, facts.requests, self._short, facts.counts)
+        history = due_history(facts.counts, counts)
+        if history is not None:
+            self.count_histories.keep(history, epoch=epoch)
+            self._short.clear()
 
     def _keep_evidence(self, facts: Facts, epoch: int) -> None:
         """Write down what labels said, before they are trimmed from the stream."""

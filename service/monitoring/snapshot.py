@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from service.domain.arrays import Floats, Ints
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
+from service.monitoring.count_trends import CountTrends, count_trends, counts_at
 from service.monitoring.drift import ModelDrift, model_drift
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
@@ -22,8 +24,12 @@ from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
+from service.monitoring.problem import Problem
+from service.monitoring.problems import listed_problems, snapshot_problems
 from service.monitoring.suspected_groups import suspected_aim
+from service.monitoring.week_ago import WeekAgo
 from service.store.checkpoints import EvidenceCheckpoint
+from service.store.count_histories import CountHistory
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
@@ -45,6 +51,9 @@ class Facts:
     # evidence by labels that were, or soon will be, trimmed from the outcome stream
     checkpoint: EvidenceCheckpoint | None = None
     marks: Marks = field(default_factory=dict)  # read before the traffic
+    counts: CountHistory = ()  # by earlier times
+    short: Mapping[str, int] = field(default_factory=dict)  # draws that found no item, not in `counts` yet
+    week_ago: WeekAgo | None = None  # None where there were no labels then
 
 
 @dataclass(frozen=True)
@@ -76,12 +85,21 @@ class ModelSnapshot:
     recent: list[OutcomeEntry]  # the outcomes that came last, the newest first
     flow: LabelFlow  # labels over the time that is remembered
     past: tuple[Moment, ...]  # estimates of earlier times, oldest first
-    since: dict[Fault, Since]  # when violated thresholds were first seen violated
+    since: dict[Fault, Since]  # when what is wrong was first seen
     performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
+    trends: CountTrends  # what has happened recently
+    week_ago: WeekAgo | None  # estimates that those of now are compared with
+    # when the performance could last not be learned, by assessment; of recent failures alone
+    performance_failures: Mapping[str, float]
+
+    @cached_property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong as of the snapshot's time; found once, as every reader asks for it."""
+        return listed_problems(self)
 
 
 def take_snapshot(
@@ -95,6 +113,7 @@ def take_snapshot(
     rng: np.random.Generator,
     last: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
+    performance_failures: Mapping[str, float] | None = None,
 ) -> ModelSnapshot:
     """Estimates from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -172,7 +191,8 @@ def take_snapshot(
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
-    return ModelSnapshot(
+    trends = count_trends(facts.counts, counts_at(now, facts.traffic, requests, facts.short, facts.counts))
+    taken = ModelSnapshot(
         model=model,
         settings=settings,
         taken_at=now,
@@ -189,13 +209,19 @@ def take_snapshot(
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
         past=past,
-        since=faults_since(groupings, before=None if last is None else last.since, past=past, now=now),
+        since={},
         performances=performances,
         ensembles={name: one for name, one in ensembles.items() if one is not None},
         challenges={name: one for name, one in challenges.items() if one is not None},
         reference=reference,
         drift=drift,
+        trends=trends,
+        week_ago=facts.week_ago,
+        performance_failures=performance_failures or {},
     )
+    faults = (one.fault for one in snapshot_problems(taken))
+    before = None if last is None else last.since
+    return replace(taken, since=faults_since(faults, before=before, past=past, now=now))
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

@@ -19,6 +19,7 @@ from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.problems import count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving import snapshot_metrics as of
 from service.serving.documents.drifts import DRIFT, DRIFT_BY_MIX
@@ -30,7 +31,7 @@ from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
     *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
-    *(of.MODEL, of.ATTRIBUTE, of.GROUPING, of.SHOWN, of.DRIFTED),
+    *(of.MODEL, of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
 )
@@ -51,12 +52,20 @@ _MOST_WORSE = 20
 class SnapshotCollector(Collector):
     """Shows the latest snapshots.
 
-    Of each grouping, at most `group_limit` groups have metrics of their own.
+    Of each grouping, at most `group_limit` groups have metrics of their own. The clock tells seconds since
+    the epoch.
     """
 
-    def __init__(self, snapshots: Callable[[], Iterable[ModelSnapshot]], *, group_limit: int) -> None:
+    def __init__(
+        self,
+        snapshots: Callable[[], Iterable[ModelSnapshot]],
+        *,
+        group_limit: int,
+        clock: Callable[[], float],
+    ) -> None:
         self._snapshots = snapshots
         self._limit = group_limit
+        self._clock = clock
         self._shown: dict[str, tuple[ModelSnapshot, dict[str, ShownGroups]]] = {}
         self._choosing = threading.Lock()
 
@@ -68,6 +77,10 @@ class SnapshotCollector(Collector):
         """One family per metric that has samples."""
         samples: dict[str, list[tuple[tuple[str, ...], float]]] = {}
         for snapshot in self._snapshots():
+            counts = count_by_severity(problems(snapshot, self._clock()))
+            for severity, count in counts.items():
+                for name, rows in of.PROBLEMS.samples(count, snapshot.model, severity):
+                    samples.setdefault(name, []).extend(rows)
             for name, rows in _samples(snapshot, self._groups(snapshot)):
                 samples.setdefault(name, []).extend(rows)
         for name, rows in samples.items():

@@ -42,6 +42,9 @@ MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_last_label_timestamp_seconds", "seconds", "When the newest label was given; absent before the first.", lambda model: model.last_label_at),
     Metric("credence_snapshot_timestamp_seconds", "seconds", "When the current estimates were computed.", lambda model: model.taken_at),
 ))
+PROBLEMS = MetricTable[int](("model", "severity"), (
+    Metric("credence_model_problems", "problems", "Problems of the model by severity (critical, warning, info), as on the status page: everything that some alert about the model fires about, without its wait.", lambda count: count, off_dashboards="dashboards show what they are about"),
+))
 ATTRIBUTE = MetricTable[AttributeTraffic](("model", "attribute"), (
     Metric("credence_attribute_values", "values", "Distinct values of the attribute, in all partitions.", lambda attribute: attribute.values, off_dashboards="the traffic in `__other__` is what matters"),
     Metric("credence_attribute_other_ratio", "ratio", "Share of the model's traffic whose value of the attribute is folded into `__other__`: too rare, or too long.", lambda attribute: attribute.other_share),

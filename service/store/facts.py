@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -24,7 +25,7 @@ from service.store.records import (
 )
 from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
-from service.store.shards import unpack_probability_sums
+from service.store.shards import unpack_clipped, unpack_probability_sums
 from service.store.traffic_checkpoints import Marks, MarkStore
 from service.store.traffic_pages import stored_traffic
 
@@ -111,6 +112,7 @@ class TrafficFacts:
         offsets: next offset per partition.
         probability_sums: per predicted class with any, the weighted sums of its class probabilities
             [classes].
+        clipped: how many predictions ever had a time that was replaced by a bound, by direction.
     """
 
     partitions: list[int]
@@ -119,6 +121,7 @@ class TrafficFacts:
     pool_times: dict[int, Floats]
     offsets: dict[int, int]
     probability_sums: dict[int, Floats]
+    clipped: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class FactReader(ModelStore):
             # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hmget(keys.shard(partition), "next_offset", "landmark")
+                pipeline.hmget(keys.shard(partition), "next_offset", "landmark", "clipped")
                 pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
@@ -166,9 +169,12 @@ class FactReader(ModelStore):
         heads, pages, sizes, samples, packed_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
         shards = [
             stored_traffic(self._specs, landmark, fields)[0]
-            for (_, landmark), fields in zip(heads, pages, strict=True)
+            for (_, landmark, _), fields in zip(heads, pages, strict=True)
         ]
         sums = [unpack_probability_sums(packed) for packed in packed_sums]
+        clipped: Counter[str] = Counter()
+        for _, _, counted in heads:
+            clipped.update(unpack_clipped(counted))
         return TrafficFacts(
             partitions=partitions,
             traffic=merge_traffic(shards, self._specs, decay=self._decay),
@@ -177,10 +183,11 @@ class FactReader(ModelStore):
                 p: np.array([decode_pool_record(record).time for record in sample[1::2]])
                 for p, sample in zip(partitions, samples, strict=True)
             },
-            offsets={p: int(offset or 0) for p, (offset, _) in zip(partitions, heads, strict=True)},
+            offsets={p: int(offset or 0) for p, (offset, _, _) in zip(partitions, heads, strict=True)},
             probability_sums=merge_probability_sums(
                 [(shard.landmark, each) for shard, each in zip(shards, sums, strict=True)], self._decay
             ),
+            clipped=dict(clipped),
         )
 
     def pooled_scores(self, most: int) -> list[PoolRecord]:

@@ -7,7 +7,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | key | type | holds | lifetime |
 | --- | --- | --- | --- |
 | `P:{m}:L:partitions` | set | partitions that have a shard | the layout |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `newest_record` (s; time of the newest record up to there), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `newest_record` (s; time of the newest record up to there), `drawn_base` (entries ever trimmed from `drawn`), `clipped` (JSON: predictions ever with a clipped time, by direction) | the layout |
 | `P:{m}:L:traffic:<p>` | hash | pages of the tables of traffic (`service/store/traffic_pages.py`) | the layout |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/grouping_pool.py`) | the layout |
@@ -27,6 +27,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
+| `P:{m}:counts` | hash | `state`: counts of predictions, label requests and draws by earlier times (msgpack; `service/store/count_histories.py`); `digest` of it | of the last day and a half |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
@@ -102,6 +103,7 @@ class ModelKeys:
     tallies = _Key("tallies")
     outcomes = _Key("outcomes")
     evidence = _Key("evidence")
+    counts = _Key("counts")
     reference = _Key("reference")
     fence = _Key("fence")
     labels = _Keys("labels")

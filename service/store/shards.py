@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from service.domain.arrays import Floats
@@ -23,12 +24,17 @@ from service.store.keys import ModelKeys
 from service.store.traffic_pages import changed_pages, stored_traffic
 
 _HASH_BYTES = 8
-_SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record")
+_SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record", "clipped")
 
 
 def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
     """Class-probability sums by predicted class, as they are stored."""
     return {int(c): np.frombuffer(v, "<f8").astype(np.float64) for c, v in fields.items()}
+
+
+def unpack_clipped(field: bytes | None) -> dict[str, int]:
+    """How many predictions had a time that was clipped, by direction, as it is stored."""
+    return {} if field is None else msgspec.json.decode(field, type=dict[str, int])
 
 
 def pool_field(pool_id: str, group: str) -> bytes:
@@ -88,7 +94,7 @@ class ShardStore(ModelStore):
             pipeline.hgetall(keys.sums(partition))
             pipeline.lrange(keys.drawn(partition), 0, -1)
             head, stored, pooled, items, sums, drawn = pipeline.execute()
-        next_offset, flush_id, base, landmark, newest_record = head
+        next_offset, flush_id, base, landmark, newest_record, clipped = head
         if next_offset is None:
             # Traffic without an offset would be counted again.
             traffic, stale = Traffic(self._specs), set(stored)
@@ -105,6 +111,7 @@ class ShardStore(ModelStore):
             draw_decay=self._draw_decay,
             newest_record=-np.inf if newest_record is None else float(newest_record),
             probability_sums=unpack_probability_sums(sums),
+            clipped=unpack_clipped(clipped),
         )
         self._stale[partition] = stale
         shard.is_stored = next_offset is not None
@@ -153,6 +160,7 @@ class ShardStore(ModelStore):
             partition,
             repr(traffic.landmark) if shard.changed and np.isfinite(traffic.landmark) else "",
             repr(shard.newest_record) if np.isfinite(shard.newest_record) else "",
+            msgspec.json.encode(shard.clipped) if shard.clipped else "",
         ]
         sketches = [
             (pool_field(pool_id, group), sketch.encode()) for pool_id, group, sketch in pools.changed()

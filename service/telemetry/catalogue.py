@@ -20,6 +20,7 @@ Unit = Literal[
     "requests",
     "predictions",
     "groups",
+    "problems",
     "values",
     "messages",
     "cost",

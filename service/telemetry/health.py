@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -29,10 +29,19 @@ class Health:
     def __init__(self) -> None:
         self._checks: list[Callable[[], Check]] = []
         self._passing: str | None = "starting"
+        self._models: Callable[[], Mapping[str, str]] = dict
 
     def add(self, check: Callable[[], Check]) -> None:
         """Add the check of a part."""
         self._checks.append(check)
+
+    def report_models(self, statuses: Callable[[], Mapping[str, str]]) -> None:
+        """Report the status of models, by name, too. It decides nothing: a sick model is no sick process."""
+        self._models = statuses
+
+    def models(self) -> Mapping[str, str]:
+        """The status of every model that this process watches."""
+        return self._models()
 
     def started(self) -> None:
         """All parts have started; from now on only their checks decide."""

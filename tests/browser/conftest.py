@@ -66,7 +66,7 @@ def site(
         deployment.producer.flush()
         process = stack.enter_context(deployment.process("run"))
         site = Site(deployment, process, Labeller(deployment))
-        wait_for(site.is_south_found, seconds=60, what="a finding")
+        wait_for(site.is_south_found, seconds=60, what="a problem")
         yield site
 
 
@@ -119,9 +119,11 @@ def shown(chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
     complaints: list[str] = []
     with ExitStack() as stack:
 
-        def show(taken: ModelSnapshot | None, place: str = "/", **options: Any) -> Page:
+        def show(
+            taken: ModelSnapshot | None, place: str = "/", *, now: float = NOW + 1, **options: Any
+        ) -> Page:
             board = {} if taken is None else {"m": taken}
-            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: NOW + 1)
+            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: now)
             server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
             stack.callback(server.stop)
             context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk

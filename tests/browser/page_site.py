@@ -45,5 +45,8 @@ class Site:
         """
         self.labeller.answer()
         status, body = self.process.get("/api/v1/models/sorter")
-        found = json.loads(body)["findings"] if status == HTTPStatus.OK else []
-        return any(finding["group"] == "south" and finding["probability"] > SURE for finding in found)
+        found = json.loads(body)["problems"] if status == HTTPStatus.OK else []
+        return any(
+            one["kind"] == "accuracy_low" and one["group"] == "south" and one["probability"] > SURE
+            for one in found
+        )

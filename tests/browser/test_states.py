@@ -26,7 +26,7 @@ def test_without_traffic_the_page_says_so(shown: Shown) -> None:
 
 
 def test_without_a_threshold_nothing_is_called_well(shown: Shown) -> None:
-    page = shown(snapshot())
+    page = shown(snapshot(8))
     expect(page.get_by_role("heading", name="No threshold is configured")).to_be_visible()
     expect(page.locator(".badge.meets")).to_have_count(0)
     expect(page.locator("table.groups")).not_to_contain_text("Verdict")
@@ -47,18 +47,15 @@ def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -
     expect(page.locator("#detail .next")).to_contain_text(said)
 
 
-WATCHED: Any = {
-    "alerts": STRICT,
-    "reference": {"labels": 20},
-    # Labels come class by class, so score bins seem to change; nothing is to be forgotten for that.
-    "forgetting": {"after_change": False},
-}
+# Labels come class by class, so score bins seem to change; nothing is to be forgotten for that.
+UNFORGOTTEN: Any = {"forgetting": {"after_change": False}}
+WATCHED: Any = {"alerts": STRICT, "reference": {"labels": 20}, **UNFORGOTTEN}
 
 
 def test_what_evidence_confirms_has_a_badge_and_is_reported_with_its_strength(shown: Shown) -> None:
     page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
     expect(page.locator("tr.row", has_text="dog").locator(".confirmed")).to_have_text("confirmed")
-    expect(page.locator(".finding .confirmed").first).to_have_text("confirmed")
+    expect(page.locator(".problem.critical", has_text="dog").first).to_contain_text("Confirmed (e-value 10^")
     expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80%: 10^")
     expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.parse
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -43,15 +45,36 @@ def figure(page: Page, term: str) -> Locator:
     return page.locator(".vitals > div", has=page.get_by_text(term, exact=True)).locator(".figure")
 
 
+def low_south(page: Page) -> Locator:
+    """The problem with the accuracy of the weak group."""
+    return page.locator(".problem", has=page.get_by_text("Accuracy below target: region = south"))
+
+
 def test_nothing_is_complained_of_and_no_other_host_is_asked(visit: Open, complaints: list[str]) -> None:
     visit(SOUTH).locator("#detail figure").nth(1).wait_for()
     assert complaints == []
 
 
-def test_the_weak_group_is_reported_as_a_finding(visit: Open) -> None:
-    finding = visit().locator(".finding", has_text="south")
-    expect(finding.locator("h3")).to_contain_text("is below the accuracy target")
-    expect(finding).to_contain_text(re.compile(r"below 80% with a probability of (over )?9\d\.\d%"))
+def test_the_weak_group_is_told_as_a_problem(visit: Open) -> None:
+    problem = low_south(visit())
+    expect(problem).to_contain_text(re.compile(r"threshold 80%; (over )?9\d\.\d% probability of being below"))
+
+
+def test_api_metrics_and_readiness_of_a_process_say_the_same(site: Site) -> None:
+    def agree() -> bool:
+        line = site.api("/models/sorter")["headline"]
+        status, body = site.process.get("/readyz")
+        assert status == HTTPStatus.OK, "a sick model takes no process out of service"
+        metrics = site.process.get("/metrics")[1]
+        counts = {
+            severity: f'credence_model_problems{{model="sorter",severity="{severity}"}} {line[severity]:.1f}'
+            for severity in ("critical", "warning", "info")
+        }
+        same = json.loads(body)["models"] == {"sorter": line["status"]}
+        return bool(line["problem_count"]) and same and all(one in metrics for one in counts.values())
+
+    # They may be a round apart.
+    wait_for(agree, seconds=30, what="the same state everywhere")
 
 
 def test_score_bins_are_measured_by_no_threshold(visit: Open) -> None:
@@ -61,15 +84,15 @@ def test_score_bins_are_measured_by_no_threshold(visit: Open) -> None:
     expect(page.locator("table.groups line.target")).to_have_count(0)
 
 
-def test_a_finding_leads_to_its_runbook(visit: Open) -> None:
+def test_a_problem_leads_to_its_runbook(visit: Open) -> None:
     page = visit()
-    page.locator(".finding", has_text="south").get_by_role("link", name="Runbook").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("CredenceGroupAccuracyLow")
+    low_south(page).get_by_role("link", name="Runbook").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("CredenceGroupAccuracyLow")
 
 
-def test_a_finding_leads_to_its_group(visit: Open) -> None:
+def test_a_problem_leads_to_its_group(visit: Open) -> None:
     page = visit("/?grouping=class")
-    page.locator(".finding", has_text="south").get_by_role("link", name="Details").click()
+    low_south(page).get_by_role("link", name="Details").click()
     expect(page.get_by_role("link", name="south", exact=True)).to_be_focused()
     assert urllib.parse.urlsplit(page.url).query == SOUTH.removeprefix("/?")
 
@@ -175,7 +198,7 @@ def test_when_the_server_dies_the_page_says_so_and_keeps_what_was_known(visit: O
         server.kill()
         expect(page.get_by_role("alert")).to_contain_text("has not answered")
         expect(page.locator("#freshness")).to_contain_text("Unreachable")
-        expect(page.locator(".finding", has_text="south")).to_be_visible()
+        expect(low_south(page)).to_be_visible()
 
 
 @pytest.mark.parametrize("place", ["/", SOUTH])
@@ -216,9 +239,9 @@ def test_headings_skip_no_level(visit: Open) -> None:
     assert page.evaluate(SKIPPED_HEADINGS) == []
 
 
-def test_the_skip_link_comes_first_and_leads_to_the_findings(visit: Open) -> None:
+def test_the_skip_link_comes_first_and_leads_to_the_problems(visit: Open) -> None:
     page = visit()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the findings")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the problems")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()

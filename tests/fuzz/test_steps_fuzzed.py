@@ -215,7 +215,7 @@ def test_labels_of_items_with_such_names_become_outcomes(poisoned: Poisoned) -> 
 def test_metrics_with_such_names_are_read_back_by_prometheus_parsers(poisoned: Poisoned) -> None:
     _, snapshots, _ = poisoned
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: snapshots, group_limit=200))
+    registry.register(SnapshotCollector(lambda: snapshots, group_limit=200, clock=lambda: NOW))
     families = list(text_string_to_metric_families(generate_latest(registry).decode()))
     groups = {sample.labels.get("group") for family in families for sample in family.samples}
     assert {escape_reserved(name) for name in mutators.NAMES if name} <= groups
@@ -252,7 +252,7 @@ def read(url: str) -> Any:
 def test_the_terminal_shows_such_names_and_obeys_none(poisoned: Poisoned) -> None:
     _, snapshots, _ = poisoned
     console = Console(width=200, file=io.StringIO(), force_terminal=False)
-    console.print(status_view(snapshots))
+    console.print(status_view(snapshots, now=NOW, tick_seconds=5.0))
     shown = console.file.getvalue()
     assert "<script>" in shown
     assert "\x1b" not in shown
@@ -290,9 +290,9 @@ def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, 
     monitor.recall(NOW + 3)
     taken = [monitor.refresh(NOW + 4)]
     assert len(outcomes(site)) > 10
-    Console(width=200, file=io.StringIO()).print(status_view(taken))
+    Console(width=200, file=io.StringIO()).print(status_view(taken, now=NOW, tick_seconds=5.0))
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: taken, group_limit=200))
+    registry.register(SnapshotCollector(lambda: taken, group_limit=200, clock=lambda: NOW))
     list(text_string_to_metric_families(generate_latest(registry).decode()))
     view = SnapshotView(["m"], {"m": taken[0]}, 5.0, lambda: NOW + 4)
     server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)

@@ -37,7 +37,7 @@ def by_class(taken: ModelSnapshot) -> GroupingDrift:
 
 def value(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit, clock=lambda: NOW))
     return registry.get_sample_value(f"credence_{name}", {"model": "m", **labels})
 
 

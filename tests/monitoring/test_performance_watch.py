@@ -140,6 +140,18 @@ def test_a_failure_is_reported_and_what_was_known_stays(caplog: pytest.LogCaptur
     assert "could not be learned" in caplog.text
 
 
+def test_a_failure_is_known_until_learning_has_succeeded_for_five_minutes() -> None:
+    watched = Watched(ImmediateExecutor())
+    broken = PerformanceFacts(np.array([np.nan]), np.ones(1), np.full(1, UNLABELLED), np.ones(1))
+    watched.refresh(0)
+    assert watched.watch.failures(NOW) == {}
+    watched.refresh(REST, broken)
+    assert watched.watch.failures(NOW + 3_600) == {"curve": NOW + REST}
+    watched.refresh(2 * REST)
+    assert watched.watch.failures(NOW + 299 + REST) == {"curve": NOW + REST}
+    assert watched.watch.failures(NOW + 300 + REST) == {}
+
+
 def test_without_facts_it_rests_and_looks_again() -> None:
     watched = Watched(ImmediateExecutor())
     watched.watch.refresh(list, lambda _: None, now=NOW)

@@ -25,7 +25,7 @@ def usual() -> ModelSnapshot:
 
 def value(name: str, taken: ModelSnapshot | None = None, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken or usual()], group_limit=200))
+    registry.register(SnapshotCollector(lambda: [taken or usual()], group_limit=200, clock=lambda: NOW))
     return registry.get_sample_value(name, {"model": "m", **labels})
 
 
@@ -134,7 +134,8 @@ def test_a_verdict_that_would_take_over_ten_years_is_shown_as_beyond_the_budget(
     console = Console(width=80, file=io.StringIO())
     budget = {"labels": 1, "per_days": 365}
     whole = {"metric": "overall_accuracy", "budget": budget}
-    console.print(status_view([snapshot(5, alerts={"min_accuracy": 0.8}, assessments={"whole": whole})]))
+    taken = snapshot(5, alerts={"min_accuracy": 0.8}, assessments={"whole": whole})
+    console.print(status_view([taken], now=NOW, tick_seconds=5.0))
     text = console.file.getvalue()
     assert ", >10 y" in text
     assert ">10 y: not at this budget" in text
@@ -143,7 +144,7 @@ def test_a_verdict_that_would_take_over_ten_years_is_shown_as_beyond_the_budget(
 
 def test_the_terminal_shows_what_assessments_have_found() -> None:
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_view([usual()]))
+    console.print(status_view([usual()], now=NOW, tick_seconds=5.0))
     text = console.file.getvalue()
     assert "Least accurate: dog" in text
     assert "Most accurate: cat" in text
@@ -153,11 +154,11 @@ def test_the_terminal_shows_what_assessments_have_found() -> None:
 
 def test_the_terminal_names_groups_that_have_drifted() -> None:
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_view([drifting()]))
+    console.print(status_view([drifting()], now=NOW, tick_seconds=5.0))
     text = console.file.getvalue()
     assert "dog (drifted)" in text
     assert "cat (drifted)" not in text
-    assert "Drifted from the reference: class dog" in text
+    assert "! Drift: class = dog (warning)" in text
 
 
 def partial() -> ModelSnapshot:
@@ -173,17 +174,22 @@ def partial() -> ModelSnapshot:
 
 def test_the_terminal_marks_groups_that_are_partial_and_attributes_with_folded_values() -> None:
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_view([partial()]))
+    console.print(status_view([partial()], now=NOW, tick_seconds=5.0))
     text = console.file.getvalue()
     assert "dog (partial: up to 12% in __other__)" in text
     assert "cat (partial" not in text
-    assert "attribute customer: 7.0% of traffic in __other__; 1,000 values have groups" in text
-    assert "attribute region" not in text
+    assert "! Attribute values without a group: customer (warning)" in text
+    assert "7.0% of traffic has a value without a group of its own; at most 1,000 values" in text
+    assert "without a group: region" not in text
 
 
 def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_view([snapshot(classes=["\x1b]0;taken over\x07\x1b[2J", "cat", "dog"])]))
+    console.print(
+        status_view(
+            [snapshot(classes=["\x1b]0;taken over\x07\x1b[2J", "cat", "dog"])], now=NOW, tick_seconds=5.0
+        )
+    )
     text = console.file.getvalue()
     assert "taken over" in text
     assert "\x1b" not in text
@@ -192,9 +198,13 @@ def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
 
 def test_the_terminal_is_not_driven_by_the_name_of_a_group_that_has_drifted() -> None:
     console = Console(file=io.StringIO(), width=200)
-    console.print(status_view([drifting(classes=["cat", "\x1b]0;taken over\x07\x1b[2J", "dog"])]))
+    console.print(
+        status_view(
+            [drifting(classes=["cat", "\x1b]0;taken over\x07\x1b[2J", "dog"])], now=NOW, tick_seconds=5.0
+        )
+    )
     text = console.file.getvalue()
-    assert "Drifted from the reference: class" in text
+    assert "! Drift: class = " in text
     assert "\x1b" not in text
     assert "\x07" not in text
 
@@ -215,7 +225,9 @@ def test_under_a_fixed_prior_all_traffic_is_one_group() -> None:
 
 def test_eighty_columns_of_a_terminal_are_enough() -> None:
     console = Console(file=io.StringIO(), width=80)
-    console.print(status_view([snapshot(30, alerts={"min_accuracy": 0.9, "max_ece": 0.1})]))
+    console.print(
+        status_view([snapshot(30, alerts={"min_accuracy": 0.9, "max_ece": 0.1})], now=NOW, tick_seconds=5.0)
+    )
     assert "…" not in console.file.getvalue()
 
 

@@ -30,7 +30,7 @@ def believed(time: float, *, low: bool) -> Moment:
 
 
 def since(*past: Moment, before: dict[Fault, Since] | None = None, low: bool = True) -> dict[Fault, Since]:
-    return faults_since({"class": grouping(low=low)}, before=before, past=past, now=NOW)
+    return faults_since([DOG] if low else [], before=before, past=past, now=NOW)
 
 
 def test_what_is_well_is_wrong_since_no_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -42,24 +43,28 @@ def client() -> Iterator[Client]:
 def test_all_models_are_listed_those_without_a_snapshot_too(client: Client) -> None:
     overview = client.get("")
     assert [(one["model"], one["taken_at"]) for one in overview["models"]] == [("m", NOW), ("new", None)]
-    assert [one["watched"] for one in overview["models"]] == [True, False]
+    assert [one["headline"]["status"] for one in overview["models"]] == ["critical", "no_estimates"]
     assert overview["now"] == NOW + 2
 
 
 def low(client: Client) -> list[dict[str, Any]]:
-    """Findings about the accuracy of classes."""
+    """Problems with the accuracy of classes."""
     wanted = ("class", "accuracy_low")
-    return [f for f in client.get("/m")["findings"] if (f["grouping"], f["kind"]) == wanted]
+    return [p for p in client.get("/m")["problems"] if (p["grouping"], p["kind"]) == wanted]
 
 
 def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
     found = low(client)
     assert [f["group"] for f in found] == ["dog"]
     assert found[0]["probability"] > 0.95
-    assert found[0]["sentence"].startswith("Accuracy on class dog is below 80% with a probability of")
+    assert found[0]["title"] == "Accuracy below target: class = dog"
+    assert re.match(
+        r"Accuracy 6\d\.\d% \(95% CI .*-.*%\), threshold 80%; .* probability of being below\.",
+        found[0]["sentence"],
+    )
 
 
-def test_a_finding_shows_since_when_it_is_known(client: Client) -> None:
+def test_a_problem_shows_since_when_it_is_known(client: Client) -> None:
     found = low(client)[0]
     assert found["since"] == NOW - 2_500
     assert not found["since_or_earlier"], "without labels it was not believed"
@@ -117,9 +122,9 @@ def test_every_threshold_that_is_crossed_counts(client: Client) -> None:
     client.board["new"] = snapshot(alerts={"min_accuracy": 0.8, "max_ece": 0.1})
     state = client.get("/new")
     del client.board["new"]
-    dog = [f["kind"] for f in state["findings"] if (f["grouping"], f["group"]) == ("class", "dog")]
-    assert sorted(dog) == ["accuracy_low", "miscalibrated"]
-    assert state["finding_count"] == len(state["findings"])
+    dog = [p["kind"] for p in state["problems"] if (p["grouping"], p["group"]) == ("class", "dog")]
+    assert {"accuracy_low", "miscalibrated"} <= set(dog)
+    assert state["headline"]["problem_count"] == len(state["problems"])
 
 
 def test_a_group_that_changed_shows_what_its_labels_from_before_still_count() -> None:
@@ -267,7 +272,8 @@ def test_without_labels_enough_nothing_is_found(client: Client) -> None:
     client.board["new"] = snapshot(9, alerts={"min_accuracy": 0.99, "max_ece": 0.01, "min_labels": 40})
     state, table = client.get("/new"), client.get("/new/groups?grouping=class")
     del client.board["new"]
-    assert state["finding_count"] == 0
+    assert state["problems"] == []
+    assert state["headline"]["status"] == "ok"
     assert {g["verdict"] for g in table["groups"]} == {"open"}
     assert all(g["verdict_labels"] > 30 for g in table["groups"])
 
@@ -287,13 +293,15 @@ def test_a_verdict_that_would_take_over_ten_years_is_not_affordable(
     assert owl["verdict_labels"] > 0
 
 
-def test_of_very_many_findings_the_gravest_are_reported_and_all_are_counted(client: Client) -> None:
+def test_of_very_many_problems_the_most_severe_are_reported_and_all_are_counted(client: Client) -> None:
     many = [f"c{i}" for i in range(80)] + ["cat", "dog"]
     client.board["new"] = snapshot(20, classes=many, alerts={"min_accuracy": 0.999})
     state = client.get("/new")
     del client.board["new"]
-    assert state["finding_count"] > len(state["findings"]) == 50
-    assert state["findings"][0]["grouping"] == "all"
+    assert state["headline"]["problem_count"] > len(state["problems"]) == 50
+    severities = [one["severity"] for one in state["problems"]]
+    assert severities == sorted(severities, key=["critical", "warning", "info"].index)
+    assert next(one for one in state["problems"] if one["severity"] == "warning")["grouping"] == "all"
 
 
 def test_an_estimation_shows_what_it_knows_least(client: Client) -> None:

@@ -6,12 +6,12 @@ import io
 
 import pytest
 from rich.console import Console
-from snapshots import challenge, challenged
+from snapshots import NOW, challenge, challenged
 
 from service.app.status_command import status_view
 from service.serving.documents.models import model_state
 
-(STATE,) = model_state(challenged()).assessments
+(STATE,) = model_state(challenged(), now=NOW, tick_seconds=5.0).assessments
 
 
 def test_the_question_and_what_is_found_are_reported_in_words() -> None:
@@ -34,7 +34,7 @@ def test_all_traffic_comes_first_and_then_who_differs_most_surely() -> None:
 
 def test_the_terminal_shows_every_group_of_a_challenge() -> None:
     written = io.StringIO()
-    Console(file=written, width=400).print(status_view([challenged()]))
+    Console(file=written, width=400).print(status_view([challenged()], now=NOW, tick_seconds=5.0))
     lines = written.getvalue().rstrip().splitlines()
     assert any("next: accuracy of challenger minus model, in points" in line for line in lines)
     assert {line.split()[0] for line in lines[-4:]} == {"all", "cat", "dog", "owl"}

@@ -9,14 +9,14 @@ from functools import cache
 import pytest
 from prometheus_client import CollectorRegistry
 from rich.console import Console
-from snapshots import snapshot
+from snapshots import NOW, snapshot
 
 from service.app.status_command import status_view
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.evidence import changes
-from service.serving.documents.findings import findings
 from service.serving.documents.groups import group_state
+from service.serving.documents.problems import ProblemState, problem_states
 from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
 
@@ -46,7 +46,7 @@ def dog() -> int:
 
 def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit, clock=lambda: NOW))
     return registry.get_sample_value(name, {"model": "m", "grouping": "class", **labels})
 
 
@@ -76,32 +76,37 @@ def test_of_a_group_that_meets_its_threshold_nothing_is_confirmed() -> None:
     assert not any(claim.confirmed for claim in told.claims if claim.kind == "below_threshold")
 
 
-def test_a_finding_says_whether_evidence_confirms_it() -> None:
-    found = {(one.kind, one.grouping, one.group): one for one in findings(declined())}
-    dog = found["accuracy_low", "class", "dog"]
-    assert dog.confirmed
-    assert dog.sentence.endswith("Evidence confirms it.")
-    others = [one for one in found.values() if one.grouping == "all"]
+def found() -> dict[tuple[str, str | None, str | None], ProblemState]:
+    """The problems, by kind, grouping and group."""
+    states = problem_states(problems(declined(), NOW))
+    return {(one.kind, one.grouping, one.group): one for one in states}
+
+
+def test_a_problem_says_whether_evidence_confirms_it() -> None:
+    dog = found()["accuracy_low", "class", "dog"]
+    assert dog.sentence.endswith(f"Confirmed (e-value 10^{dog.log10_e:.0f}).")
+    others = [one for (_, grouping, _), one in found().items() if grouping == "all"]
     assert others
-    assert not any(one.confirmed for one in others)
+    assert not any("onfirmed" in one.sentence for one in others)
 
 
-def test_changes_are_reported_with_their_times() -> None:
+def test_a_change_is_a_problem_with_its_time() -> None:
     evidence = by_class().evidence
     assert evidence is not None
     change = evidence.changes[by_class().groups.index("owl")]
-    found = next(one for one in changes(declined()) if one.grouping == "class")
-    assert found.group == "owl"
-    assert (found.at, found.earliest, found.latest) == (change.at, change.earliest, change.latest)
-    assert found.sentence.startswith("Class owl has been less accurate since about ")
+    owl = found()["less_accurate", "class", "owl"]
+    assert (owl.since, owl.since_or_earlier) == (change.at, False)
+    assert owl.title == "Less accurate than before: class = owl"
+    assert " Accuracy fell at about " in owl.sentence
 
 
 def test_the_terminal_shows_changes_and_what_is_confirmed() -> None:
-    console = Console(file=io.StringIO(), width=300)
-    console.print(status_view([declined()]))
+    console = Console(file=io.StringIO(), width=400)
+    console.print(status_view([declined()], now=NOW, tick_seconds=5.0))
     text = console.file.getvalue()
-    assert changes(declined())[0].sentence in text
-    assert "Evidence confirms it." in text
+    assert "! Less accurate than before: class = owl (critical)" in text
+    assert "Confirmed (e-value 10^" in text
+    assert "Runbook: CredenceGroupAccuracyLowConfirmed." in text
 
 
 def test_e_values_are_samples_by_kind() -> None:

@@ -61,7 +61,7 @@ def the_snapshot() -> ModelSnapshot:
 def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorRegistry:
     """With every instrument used once."""
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit, clock=lambda: NOW))
     pipeline = PipelineMetrics(registry, lambda: NOW)
     pipeline.start_prediction_counters(["m"])
     pipeline.start_label_counters(["m"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from snapshots import snapshot
+from snapshots import NOW, snapshot
 
 from service.app.status_command import status_view
 from service.domain.arrays import Floats
@@ -57,7 +57,7 @@ def test_an_interval_has_three_metrics() -> None:
 def test_a_measure_with_a_column_is_in_the_terminal_as_in_the_api(name: str) -> None:
     column = dict(measures_of(GroupState))[name].column
     text = io.StringIO()
-    Console(file=text, width=200).print(status_view([taken()]))
+    Console(file=text, width=200).print(status_view([taken()], now=NOW, tick_seconds=5.0))
     assert column.heading.format(min_accuracy=80) in text.getvalue()
     for group in group_table(taken(), "class").groups:
         assert column.text(group) in text.getvalue()

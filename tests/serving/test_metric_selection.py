@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-from snapshots import snapshot
+from snapshots import NOW, snapshot
 
 from service.monitoring.prominence import OTHER, first_places
 from service.monitoring.snapshot import ModelSnapshot
@@ -38,7 +38,7 @@ def with_one(column: str, group: int, value: Any) -> dict[str, Any]:
 
 def value(taken: ModelSnapshot, name: str, *, group_limit: int = 10, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit, clock=lambda: NOW))
     return registry.get_sample_value(f"credence_{name}", {"model": "m", **labels})
 
 
@@ -142,7 +142,7 @@ def test_the_injected_weak_group_keeps_metrics_of_its_own() -> None:
 def test_groups_keep_their_series_from_one_snapshot_to_the_next() -> None:
     latest = [large()]
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: latest, group_limit=10))
+    registry.register(SnapshotCollector(lambda: latest, group_limit=10, clock=lambda: NOW))
     assert _shown(registry) == set(shown().names)
     latest[:] = [snapshot(21, classes=MANY, alerts={"min_accuracy": 0.8, "max_ece": 0.3})]
     afresh, kept = (

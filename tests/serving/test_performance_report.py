@@ -52,12 +52,12 @@ def measure(taken: ModelSnapshot, name: str) -> MeasureState:
 
 def printed(taken: ModelSnapshot, width: int = 400) -> str:
     console = Console(file=io.StringIO(), width=width)
-    console.print(status_view([taken]))
+    console.print(status_view([taken], now=NOW, tick_seconds=5.0))
     return str(console.file.getvalue())
 
 
 def test_a_model_shows_its_performance_in_short() -> None:
-    (summary,) = model_state(the_snapshot()).performances
+    (summary,) = model_state(the_snapshot(), now=NOW, tick_seconds=5.0).performances
     assert (summary.name, summary.positive_class, summary.threshold) == ("curve", "spam", 0.5)
     assert (summary.taken_at, summary.labels) == (NOW, 100)
     assert [one.measure for one in summary.measures] == [
@@ -70,7 +70,7 @@ def test_a_model_shows_its_performance_in_short() -> None:
 
 
 def test_before_anything_was_learned_the_assessment_is_reported_without_measures() -> None:
-    (summary,) = model_state(mail(None)).performances
+    (summary,) = model_state(mail(None), now=NOW, tick_seconds=5.0).performances
     assert (summary.taken_at, summary.measures) == (None, [])
     assert summary.sentence.startswith("No estimate yet")
 
@@ -81,7 +81,7 @@ def test_a_model_without_such_an_assessment_shows_no_performance() -> None:
         settings=the_snapshot().settings.model_copy(update={"assessments": {}}),
         assessments={},
     )
-    assert model_state(plain).performances == []
+    assert model_state(plain, now=NOW, tick_seconds=5.0).performances == []
 
 
 def test_the_sentence_shows_how_the_classifier_does_and_which_targets_it_misses() -> None:
@@ -116,7 +116,7 @@ def test_a_target_is_known_to_be_missed_or_met_with_confidence_alone(missed: flo
 def test_targets_that_are_known_to_be_missed_are_counted_beside_the_model() -> None:
     missed = mail(dataclasses.replace(performance(), missed={"precision": 0.99, "recall": 0.5}))
     told = overview(["m", "new"], [missed], tick_seconds=5.0, now=NOW).models
-    assert [one.missed_targets for one in told] == [1, 0]
+    assert [one.headline.critical for one in told] == [1, 0]
 
 
 def test_with_few_labels_no_target_is_known_to_be_missed() -> None:
@@ -130,7 +130,12 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
     taken = mail(dataclasses.replace(performance(), measures={**performance().measures, "recall": nothing}))
     assert measure(taken, "recall").value is None
     assert "recall is unknown" in performance_summaries(taken)[0].sentence
-    assert json.loads(model_state(taken).model_dump_json())["performances"][0]["measures"][1]["value"] is None
+    assert (
+        json.loads(model_state(taken, now=NOW, tick_seconds=5.0).model_dump_json())["performances"][0][
+            "measures"
+        ][1]["value"]
+        is None
+    )
 
 
 def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> None:
@@ -144,7 +149,7 @@ def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> 
 
 
 def test_the_assessment_asks_and_has_found_something_in_words() -> None:
-    (told,) = model_state(the_snapshot()).assessments
+    (told,) = model_state(the_snapshot(), now=NOW, tick_seconds=5.0).assessments
     assert told.question == "What are precision and recall on class spam, at every threshold?"
     assert told.found.startswith(f"Precision {precision()} [")
     assert told.next[0].why.startswith("precision and recall depend on how many of these are spam")
@@ -282,8 +287,8 @@ def test_the_terminal_shows_the_performance_in_a_line() -> None:
 def test_the_terminal_marks_a_target_that_is_known_to_be_missed() -> None:
     missed = dataclasses.replace(performance(), missed={"precision": 0.0, "recall": 0.9995})
     text = printed(mail(missed))
-    assert "! curve: At its threshold" in text
-    assert "recall of at least 90% is missed with a probability of over 99.9%" in text
+    assert "! Target missed: Recall (curve) (critical)" in text
+    assert "target at least 90%; over 99.9% probability of missing it." in text
 
 
 def test_the_terminal_says_so_before_anything_was_learned() -> None:
@@ -294,16 +299,10 @@ def test_eighty_columns_are_enough_for_the_performance() -> None:
     assert "…" not in printed(the_snapshot(), 80)
 
 
-def test_a_target_that_few_labels_speak_against_is_no_finding_in_the_terminal() -> None:
+def test_a_target_that_few_labels_speak_against_is_no_problem_in_the_terminal() -> None:
     missed = {"precision": 0.999, "recall": 0.999}
-    assert "! curve" not in printed(mail(dataclasses.replace(performance(5), missed=missed)))
-    assert "! curve" in printed(mail(dataclasses.replace(performance(), missed=missed)))
-
-
-def test_a_model_with_targets_is_watched() -> None:
-    for taken, watched in ((the_snapshot(), True), (mail(performance(), targets={}), False)):
-        (told,) = overview(["m"], [taken], tick_seconds=5, now=NOW).models
-        assert told.watched == watched
+    assert "Target missed" not in printed(mail(dataclasses.replace(performance(5), missed=missed)))
+    assert "Target missed" in printed(mail(dataclasses.replace(performance(), missed=missed)))
 
 
 def test_the_terminal_shows_every_member_of_an_ensemble() -> None:

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from service.domain.errors import NotKnown
 from service.monitoring.drift import GroupingDrift, ModelDrift
-from service.monitoring.drift_mixes import CLASSES, SCORES
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Seconds, finite_or_none
 from service.serving.documents.groups import find_group
+from service.serving.documents.problem_words import mix_in_words
 from service.serving.metrics import (
     GROUP_LABELS,
     Measures,
@@ -252,14 +252,9 @@ def _sentence(groups: GroupingDrift, group: int, place: str) -> str:
     if not groups.drifted[group]:
         return f"Recent traffic of {place} has not drifted from the reference."
     return (
-        f"Recent traffic of {place} has drifted: its {_mix(groups.mix_of(group))} differ from the reference "
+        f"Recent traffic of {place} has drifted: its {mix_in_words(groups.mix_of(group))} differ from the reference "
         f"by more than noise, drift score {groups.suspicion[group]:.2f}."
     )
-
-
-def _mix(name: str) -> str:
-    plain = {SCORES: "scores", CLASSES: "predicted classes"}
-    return plain.get(name) or f"{name.removeprefix('attribute:')} values"
 
 
 # fmt: off

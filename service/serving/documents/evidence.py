@@ -12,7 +12,6 @@ from service.domain.arrays import Floats
 from service.domain.times import in_words
 from service.monitoring.anytime_tests import KINDS, EvidenceKind, GroupingEvidence
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Seconds
 from service.serving.metrics import (
@@ -31,7 +30,6 @@ EvidenceOfKind = tuple[GroupingEvidence, EvidenceKind]
 measure = Measures[GroupingEvidence]()
 
 _LN_10 = math.log(10)
-_MOST_CHANGES = 50
 _CLAIMS: dict[EvidenceKind, str] = {
     "below_threshold": "its accuracy is below {threshold:g}%",
     "declined": "it is less accurate than in its reference",
@@ -133,22 +131,6 @@ def group_evidence(
         change=None if change is None else _change(name, grouping.groups[group], change),
         sentences=_sentences(claims, settings),
     )
-
-
-def is_confirmed(grouping: GroupingSnapshot, kind: EvidenceKind, group: int) -> bool:
-    """Whether evidence of a kind against a group is taken for true."""
-    return grouping.evidence is not None and bool(grouping.evidence.confirmed[kind][group])
-
-
-def changes(snapshot: ModelSnapshot) -> list[GroupChange]:
-    """Groups that became less accurate, the latest first."""
-    found = [
-        _change(name, grouping.evidence.groups[group], change)
-        for name, grouping in snapshot.groupings.items()
-        if grouping.evidence is not None
-        for group, change in grouping.evidence.changes.items()
-    ]
-    return sorted(found, key=lambda change: -change.at)[:_MOST_CHANGES]
 
 
 def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:

@@ -13,9 +13,8 @@ from service.domain.errors import NotKnown
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.base import Document, Seconds
+from service.serving.documents.base import Document, Seconds, Verdict
 from service.serving.documents.evidence import group_evidence
-from service.serving.documents.findings import verdict
 from service.serving.documents.group_measures import GroupState, Relearning
 from service.serving.metrics import read_measures
 
@@ -87,7 +86,7 @@ def group_state(
     return GroupState(
         **read_measures(GroupState, grouping, group),
         group=name,
-        verdict=verdict(grouping, group),
+        verdict=_verdict(grouping, group),
         drifted=None if drift is None else bool(drift.drifted[group]),
         suspicion=None if drift is None else float(drift.suspicion[group]),
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
@@ -97,6 +96,15 @@ def group_state(
         if change is None
         else Relearning.of(change, labels_before=change.before, kept=change.weight),
     )
+
+
+def _verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
+    """Whether a group meets the accuracy threshold."""
+    if grouping.accuracy_below is None:
+        return "none"
+    if grouping.low[group]:
+        return "fails"
+    return "meets" if grouping.meets[group] else "open"
 
 
 def find_grouping(snapshot: ModelSnapshot, name: str) -> GroupingSnapshot:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from pydantic import Field
 
 from service import __version__
-from service.config.assessments import PerformanceSettings
-from service.config.model import ModelSettings
 from service.domain.groupings import ALL, GroupingKind
+from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState, assessment_state
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.drifts import DriftSummary, drift_summary
-from service.serving.documents.evidence import GroupChange, changes
-from service.serving.documents.findings import Finding, finding_count, findings
 from service.serving.documents.performance_documents import PerformanceSummary
-from service.serving.documents.performances import missed_targets, performance_summaries
+from service.serving.documents.performances import performance_summaries
+from service.serving.documents.problems import (
+    Headline,
+    ProblemState,
+    headline,
+    model_headline,
+    problem_states,
+    undecided_groups,
+)
 
 
 class ModelSummary(Document):
@@ -31,9 +37,7 @@ class ModelSummary(Document):
     outcomes: int
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
-    finding_count: int = Field(description="violated thresholds of all groups")
-    missed_targets: int = Field(description="missed targets of performance")
-    watched: bool = Field(description="whether a threshold, or a target of performance, is configured")
+    headline: Headline
     labels_remaining: int = Field(description="remaining in the budgets of all assessments")
 
 
@@ -66,7 +70,7 @@ class GroupingSummary(Document):
         description="whether min_accuracy applies: not by score or votes, where groups are expected to differ"
     )
     groups: int = Field(description="groups that have had traffic")
-    findings: int = Field(description="violated thresholds of its groups")
+    problems: int = Field(description="problems of its groups")
     meets: int = Field(description="groups that meet min_accuracy")
     open: int = Field(description="groups that are undecided: more labels are needed")
     drifted: int = Field(description="groups whose traffic has drifted from the reference")
@@ -97,9 +101,10 @@ class ModelState(Document):
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     ece: Interval | None = Field(description="over all traffic; null without traffic")
-    finding_count: int = Field(description="violated thresholds of all groups")
-    findings: list[Finding] = Field(description="the most important, at most 50")
-    changes: list[GroupChange] = Field(description="groups that became less accurate, the latest first")
+    headline: Headline
+    problems: list[ProblemState] = Field(
+        description="everything that is wrong with the model, the most severe first, at most 50"
+    )
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(
@@ -118,11 +123,16 @@ def overview(
         version=__version__,
         now=now,
         tick_seconds=tick_seconds,
-        models=[_summary(name, taken.get(name)) for name in models],
+        models=[
+            _summary(
+                name, taken.get(name), model_headline(taken.get(name), now=now, tick_seconds=tick_seconds)
+            )
+            for name in models
+        ],
     )
 
 
-def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
+def _summary(model: str, snapshot: ModelSnapshot | None, line: Headline) -> ModelSummary:
     if snapshot is None:
         return ModelSummary(
             model=model,
@@ -131,23 +141,21 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
             outcomes=0,
             last_label_at=None,
             accuracy=None,
-            finding_count=0,
-            missed_targets=0,
-            watched=False,
+            headline=line,
             labels_remaining=0,
         )
     return ModelSummary.of(
         snapshot,
         accuracy=_overall_accuracy(snapshot),
-        finding_count=_finding_count(snapshot),
-        missed_targets=missed_targets(snapshot),
-        watched=_is_watched(snapshot.settings),
+        headline=line,
         labels_remaining=sum(state.budget.remaining for state in snapshot.assessments.values()),
     )
 
 
-def model_state(snapshot: ModelSnapshot) -> ModelState:
-    """Everything about one model except its groups."""
+def model_state(snapshot: ModelSnapshot, *, now: float, tick_seconds: float) -> ModelState:
+    """Everything about one model except its groups; a round is due every `tick_seconds`."""
+    found = problems(snapshot, now)
+    counts = Counter(one.grouping for one in found)
     everything = snapshot.groupings.get(ALL)
     return ModelState.of(
         snapshot,
@@ -157,10 +165,9 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         attributes=[AttributeState.of(one, attribute=name) for name, one in snapshot.attributes.items()],
         accuracy=_overall_accuracy(snapshot),
         ece=None if everything is None else Interval.at_index(everything.ece, 0),
-        finding_count=_finding_count(snapshot),
-        findings=findings(snapshot),
-        changes=changes(snapshot),
-        groupings=[_grouping_summary(snapshot, name) for name in snapshot.groupings],
+        headline=headline(snapshot, found, now=now, tick_seconds=tick_seconds),
+        problems=problem_states(found),
+        groupings=[_grouping_summary(snapshot, name, counts[name]) for name in snapshot.groupings],
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),
         drift=drift_summary(snapshot),
@@ -168,30 +175,17 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
     )
 
 
-def _finding_count(snapshot: ModelSnapshot) -> int:
-    return sum(finding_count(grouping) for grouping in snapshot.groupings.values())
-
-
-def _is_watched(settings: ModelSettings) -> bool:
-    return (
-        settings.alerts.min_accuracy is not None
-        or settings.alerts.max_ece is not None
-        or any(asked.targets.wanted for asked in settings.assessments_of(PerformanceSettings).values())
-    )
-
-
-def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
+def _grouping_summary(snapshot: ModelSnapshot, name: str, problem_count: int) -> GroupingSummary:
     grouping = snapshot.groupings[name]
-    watched = grouping.accuracy_below is not None
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(name)
     return GroupingSummary(
         name=name,
         by=grouping.by.kind,
         has_threshold=grouping.by.has_threshold,
         groups=len(grouping.groups),
-        findings=finding_count(grouping),
+        problems=problem_count,
         meets=int(grouping.meets.sum()),
-        open=int((~grouping.low & ~grouping.meets).sum()) if watched else 0,
+        open=undecided_groups(grouping),
         drifted=0 if drift is None else int(drift.drifted.sum()),
     )
 

@@ -67,11 +67,6 @@ def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
     ]
 
 
-def missed_targets(snapshot: ModelSnapshot) -> int:
-    """Number of missed targets of all assessments."""
-    return sum(one.verdict == "fails" for each in performance_summaries(snapshot) for one in each.measures)
-
-
 def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceState:
     """How a binary classifier does at its threshold, and would at every other one.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
@@ -21,6 +22,7 @@ from service.serving.documents.groups import GroupTable, Order, SortKey, group_t
 from service.serving.documents.models import ModelState, Overview, model_state, overview
 from service.serving.documents.performance_documents import PerformanceState, Recalibration
 from service.serving.documents.performances import performance_state, recalibration
+from service.serving.documents.problems import freshness
 from service.statistics.recalibration import FORMS
 
 API_PATH = "/api/v1"
@@ -102,7 +104,10 @@ def _shows(api: FastAPI, path: str, summary: str, document: type[Document]) -> C
 def _add_documents(api: FastAPI, view: SnapshotView) -> None:
     @_shows(api, "", "One model", ModelState)
     def read_model(model: str, request: Request) -> Response:
-        return _answer(request, view.snapshot(model), model_state)
+        taken, now = view.snapshot(model), view.clock()
+        state = partial(model_state, now=now, tick_seconds=view.tick_seconds)
+        # Estimates grow old, and the state says so, while the snapshot stays the same.
+        return _answer(request, taken, state, variant=freshness(taken, now, view.tick_seconds))
 
     @_shows(api, "/groups", "Groups of one grouping", GroupTable)
     def read_groups(  # noqa: PLR0917 - the parameters of the query
@@ -193,18 +198,20 @@ def _answer(
     document: Callable[[ModelSnapshot], Document],
     *,
     assessment: str | None = None,
+    variant: str = "",
     file: str | None = None,
 ) -> Response:
     """The document as JSON, or 304 to clients that have it; then it is not even made.
 
     The ETag depends on when the snapshot was taken, or the performance of `assessment` was last estimated,
-    which happens less often. With `file` the answer is saved under this name.
+    which happens less often; and on the `variant` of a document that depends on the time. With `file` the
+    answer is saved under this name.
 
     Raises:
         HTTPException: what is asked for does not exist.
     """
     estimated = snapshot.performances.get(assessment or "", snapshot)
-    identity = f"{__version__} {estimated.taken_at!r} {request.url.path}?{request.url.query}"
+    identity = f"{__version__} {estimated.taken_at!r} {variant} {request.url.path}?{request.url.query}"
     headers = {
         "ETag": f'"{hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()}"',
         "Cache-Control": "no-cache",

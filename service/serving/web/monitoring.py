@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
@@ -23,18 +25,18 @@ def monitoring_app(registry: CollectorRegistry, health: Health) -> Starlette:
 
     def healthz(_: Request) -> Response:
         checks = health.checks()
-        return _answer(checks, ok=all(check.alive for check in checks))
+        return _answer(checks, {}, ok=all(check.alive for check in checks))
 
     def readyz(_: Request) -> Response:
         checks = health.checks()
-        return _answer(checks, ok=all(check.alive and check.ready for check in checks))
+        return _answer(checks, health.models(), ok=all(check.alive and check.ready for check in checks))
 
     def index(_: Request) -> Response:
         return PlainTextResponse(
             f"Credence {__version__}\n\n"
             "/metrics  Prometheus metrics\n"
             "/healthz  whether this process is alive\n"
-            "/readyz   whether it does its work\n"
+            "/readyz   whether it does its work, and the status of every model\n"
         )
 
     return Starlette(
@@ -47,6 +49,11 @@ def monitoring_app(registry: CollectorRegistry, health: Health) -> Starlette:
     )
 
 
-def _answer(checks: list[Check], *, ok: bool) -> Response:
-    body = {"status": "ok" if ok else "unavailable", "parts": {check.name: check.state for check in checks}}
+def _answer(checks: list[Check], models: Mapping[str, str], *, ok: bool) -> Response:
+    body: dict[str, object] = {
+        "status": "ok" if ok else "unavailable",
+        "parts": {check.name: check.state for check in checks},
+    }
+    if models:
+        body["models"] = dict(models)
     return JSONResponse(body, status_code=200 if ok else 503)

@@ -1,6 +1,6 @@
 -- Write back what has changed of one shard, if its owner still is its owner; free what was drawn.
 --
--- KEYS 1 shard         hash    next_offset, flush_id, landmark (s), newest_record (s), drawn_base
+-- KEYS 1 shard         hash    next_offset, flush_id, landmark (s), newest_record (s), drawn_base, clipped
 --      2 traffic       hash    pages of the tables (service/store/traffic_pages.py)
 --      3 pool          hash    pool id, NUL, group -> sketch (service/domain/grouping_pool.py)
 --      4 items         hash    item hash -> pool record
@@ -15,7 +15,8 @@
 --      6 partition
 --      7 landmark ('' where it is as it was)
 --      8 time of the newest record up to the new next offset ('' where no record has a time)
---      9 for traffic, pool, items and sums in turn: n, then n pairs of field and value that have changed
+--      9 predictions whose time was clipped, ever, by direction, as JSON ('' where there are none)
+--     10 for traffic, pool, items and sums in turn: n, then n pairs of field and value that have changed
 --        for items, pool and traffic in turn: n, then n fields that are to go
 -- Returns {'ok' | 'refused', drawn entries trimmed so far, drawn entries ...}
 local stored = redis.call('HMGET', KEYS[1], 'next_offset', 'flush_id', 'drawn_base')
@@ -29,7 +30,7 @@ local already_done = next_offset == ARGV[2] and flush_id == ARGV[4]
 if not already_done then
   -- The offset alone does not tell owners apart: where no prediction comes, flushes still take drawn items out.
   if next_offset ~= ARGV[1] or flush_id ~= ARGV[3] then return {'refused'} end
-  local at = 9
+  local at = 10
   for key = 2, 5 do
     local last = at + 2 * tonumber(ARGV[at])
     for i = at + 1, last, 2 do redis.call('HSET', KEYS[key], ARGV[i], ARGV[i + 1]) end
@@ -44,6 +45,7 @@ if not already_done then
   redis.call('HSET', KEYS[1], 'next_offset', ARGV[2], 'flush_id', ARGV[4])
   if ARGV[7] ~= '' then redis.call('HSET', KEYS[1], 'landmark', ARGV[7]) end
   if ARGV[8] ~= '' then redis.call('HSET', KEYS[1], 'newest_record', ARGV[8]) end
+  if ARGV[9] ~= '' then redis.call('HSET', KEYS[1], 'clipped', ARGV[9]) end
   redis.call('SADD', KEYS[7], ARGV[6])
 end
 

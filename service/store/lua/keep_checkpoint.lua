@@ -1,7 +1,7 @@
--- Keep a checkpoint of evidence.
+-- Keep a state that only the leader writes: the checkpoint of evidence, or counts of earlier times.
 --
 -- KEYS 1 fence     string  highest leader epoch that has written
---      2 evidence  hash    digest: of the state; state: msgpack (see store/checkpoints.py)
+--      2 evidence or counts  hash  digest: of the state; state: msgpack (see store/checkpoints.py, store/count_histories.py)
 -- ARGV 1 epoch  2 digest  3 state
 -- Returns 'kept' or 'fenced'.
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return 'fenced' end

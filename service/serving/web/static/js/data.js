@@ -31,14 +31,14 @@ export async function load(place, pages) {
   return { overview, summary, unknown: unknown ?? missing, state, table, confusion, activity, performances, detail };
 }
 
-/** The grouping in the address, else one with a finding. @param {any} state @param {string | null} wanted */
+/** The grouping in the address, else one with a problem. @param {any} state @param {string | null} wanted */
 function groupingOf(state, wanted) {
   const names = state.groupings.map((/** @type {any} */ grouping) => grouping.name);
   if (names.includes(wanted)) return wanted;
-  const finding = state.findings.find(
+  const problem = state.problems.find(
     (/** @type {any} */ one) => one.grouping !== "all" && names.includes(one.grouping),
   );
-  return finding?.grouping ?? state.groupings.find(isConfigured)?.name ?? names[0] ?? null;
+  return problem?.grouping ?? state.groupings.find(isConfigured)?.name ?? names[0] ?? null;
 }
 
 /** @param {string} path @param {string} grouping @param {Place} place @param {number} pages */

@@ -3,7 +3,6 @@
 import { accuracyTarget } from "./columns.js";
 import { h } from "./dom.js";
 import { pluralize, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
-import { runbookPath } from "./runbooks.js";
 import { driftView } from "./drift.js";
 import { reliabilityView } from "./reliability.js";
 import { timelineView } from "./timeline.js";
@@ -73,7 +72,7 @@ function advice(group, state, grouping) {
     sentences.push([
       `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} on average, and the ` +
         `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
-      runbook("miscalibrated", grouping),
+      runbook("Miscalibrated", grouping),
     ]);
   }
   if (group.relearned) sentences.push(changePointSentence(group.relearned));
@@ -118,7 +117,7 @@ function failing(group, state, grouping) {
         ? ""
         : [", for ", when(group.low_since, "since"), group.low_since_or_earlier ? " or longer" : ""],
       ". ",
-      runbook("accuracy_low", grouping),
+      runbook("AccuracyLow", grouping),
     ].flat(),
     `The group is ${percent(group.share)} of the traffic` +
       (missed === null
@@ -147,4 +146,5 @@ function undecided(group, wanted) {
 }
 
 /** @param {"accuracy_low" | "miscalibrated"} kind @param {string} grouping */
-const runbook = (kind, grouping) => h("a", { href: runbookPath(kind, grouping) }, "Runbook");
+const runbook = (kind, grouping) => 
+  h("a", { href: `/docs/runbooks/Credence${grouping === "all" ? "Model" : "Group"}${kind}` }, "Runbook");

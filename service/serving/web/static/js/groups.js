@@ -75,7 +75,7 @@ function configuredFirst(groupings) {
 
 /** @param {any} grouping @param {any} state @param {any} table @param {Go} go */
 function tab(grouping, state, table, go) {
-  const { name, groups, findings } = grouping;
+  const { name, groups, problems } = grouping;
   return h(
     "a",
     {
@@ -86,12 +86,12 @@ function tab(grouping, state, table, go) {
     },
     name.replaceAll("_", " "),
     h("span", { class: "number", title: pluralize(groups, "group") }, count(groups)),
-    findings > 0 &&
+    problems > 0 &&
       h(
         "span",
         { class: "badge fails" },
-        count(findings),
-        h("span", { class: "visually-hidden" }, pluralize(findings, " finding")),
+        count(problems),
+        h("span", { class: "visually-hidden" }, pluralize(problems, " problem")),
       ),
   );
 }

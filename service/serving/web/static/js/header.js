@@ -1,17 +1,18 @@
-/** Models with their state, and how fresh the beliefs are. */
+/** Models with their state, and how fresh the estimates are. */
 
 import { h } from "./dom.js";
-import { pluralize, duration, moment, now } from "./format.js";
+import { duration, moment, now } from "./format.js";
 import { address, follow } from "./place.js";
+import { badge, currentHeadline } from "./problems.js";
 
 const STALE_TICKS = 3;
 
-/** Links to all models. @param {any} overview @param {string | null} shown @param {(model: string) => void} go */
-export function modelLinks(overview, shown, go) {
+/** Links to all models. @param {any} overview @param {string | null} shown @param {boolean} unreachable
+ * @param {(model: string) => void} go */
+export function modelLinks(overview, shown, unreachable, go) {
   return overview.models.map((/** @type {any} */ summary) => {
-    const wrong = summary.finding_count + summary.missed_targets;
-    const state = wrong ? "fails" : summary.taken_at !== null && summary.watched && summary.accuracy ? "meets" : "waiting";
-    const words = wrong ? pluralize(wrong, "finding") : state === "meets" ? "no findings" : "no findings possible yet";
+    const headline = currentHeadline(summary.headline, unreachable);
+    const { kind, text } = badge(headline);
     return h(
       "a",
       {
@@ -21,8 +22,8 @@ export function modelLinks(overview, shown, go) {
         onclick: follow(() => go(summary.model)),
       },
       h("span", { class: "model" }, summary.model),
-      h("span", { class: `badge ${state}`, title: words }, wrong || (state === "meets" ? "✓" : "…")),
-      h("span", { class: "visually-hidden" }, words),
+      h("span", { class: `badge ${kind}`, title: headline.title }, text),
+      h("span", { class: "visually-hidden" }, headline.title),
     );
   });
 }

@@ -5,12 +5,12 @@ import { assessmentsView } from "./assessments.js";
 import { confusionView } from "./confusion.js";
 import { load } from "./data.js";
 import { update } from "./dom.js";
-import { findingsView } from "./findings.js";
-import { pluralize, moment, now, tickTimes } from "./format.js";
+import { moment, now, tickTimes } from "./format.js";
 import { groupsView } from "./groups.js";
 import { footer, freshness, modelLinks } from "./header.js";
-import { missedCount, performanceView } from "./performance.js";
+import { performanceView } from "./performance.js";
 import { readPlace, writePlace } from "./place.js";
+import { problemsView } from "./problems.js";
 import { vitalsView } from "./vitals.js";
 
 /** @typedef {import("./place.js").Place} Place */
@@ -29,7 +29,8 @@ let timer;
 let unreachableSince = null;
 let problem = "";
 let toGroup = place.group !== null;
-let announcedFindings = -1;
+/** @type {string | null} */
+let announced = null;
 
 /** @param {string} id */
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -66,7 +67,8 @@ async function round(mine) {
     if (mine !== turn) return;
     unreachableSince ??= now();
     problem = error instanceof SyntaxError || !(error instanceof Error) ? "" : error.message;
-    notice();
+    if (data) show();
+    else notice();
   } finally {
     if (mine === turn && !document.hidden) {
       timer = setTimeout(round, 1000 * Math.min(MOST_SECONDS, Math.max(1, data?.overview.tick_seconds ?? 1)), turn);
@@ -78,7 +80,9 @@ function show() {
   const { overview, summary, state, table, confusion, activity } = data;
   update(
     part("models"),
-    modelLinks(overview, summary?.model ?? null, (model) => go({ model, grouping: null, group: null, search: null })),
+    modelLinks(overview, summary?.model ?? null, unreachableSince !== null, (model) =>
+      go({ model, grouping: null, group: null, search: null }),
+    ),
   );
   update(part("footer"), footer(overview));
   notice();
@@ -87,8 +91,8 @@ function show() {
   if (!state) return;
   data.width = part("groups").clientWidth;
   update(
-    part("findings"),
-    findingsView(state, (grouping, group) => go({ grouping, group, search: null }, true, true)),
+    part("problems"),
+    problemsView(state, unreachableSince !== null, (grouping, group) => go({ grouping, group, search: null }, true, true)),
   );
   update(part("vitals"), vitalsView(state));
   performance();
@@ -118,11 +122,10 @@ function section(id, content) {
 
 /** Updates title, announcements and focus after drawing. @param {any} state */
 function afterDraw(state) {
-  const wrong = state.finding_count + missedCount(state);
+  const { problem_count: wrong, title } = state.headline;
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
-  if (announcedFindings >= 0 && announcedFindings !== wrong)
-    part("announcer").textContent = wrong ? pluralize(wrong, "finding") : "No findings";
-  announcedFindings = wrong;
+  if (announced !== null && announced !== title) part("announcer").textContent = title;
+  announced = title;
   const search = /** @type {HTMLInputElement | null} */ (document.getElementById("search"));
   if (search && search !== document.activeElement) search.value = place.search ?? "";
   const row = document.querySelector("tr.row.expanded");

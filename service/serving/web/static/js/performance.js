@@ -2,7 +2,7 @@
 
 import { modelPath } from "./api.js";
 import { h } from "./dom.js";
-import { count, pluralize, probability, when } from "./format.js";
+import { pluralize, probability, when } from "./format.js";
 import { help, PERFORMANCE_HELP } from "./help.js";
 import { curveView } from "./precision_recall.js";
 import { pickedOf, pickerView } from "./threshold_picker.js";
@@ -25,14 +25,8 @@ const MAPS = [
 ];
 
 /** Measures whose targets are missed. @param {any} summary */
-export const missedOf = (summary) =>
+const missedOf = (summary) =>
   summary.measures.filter((/** @type {any} */ measure) => measure.verdict === "fails");
-
-/** Whether a target is compared with the posterior. @param {any} state */
-export const hasTargets = (state) =>
-  state.performances.some((/** @type {any} */ summary) =>
-    summary.measures.some((/** @type {any} */ measure) => measure.target !== null),
-  );
 
 /** @param {any} data @param {() => void} redraw draws this section alone */
 export function performanceView(data, redraw) {
@@ -111,23 +105,3 @@ function downloads(performance) {
     ),
   );
 }
-
-/** Shown above all: missed targets. @param {any} state */
-export function missedView(state) {
-  const missed = state.performances.filter((/** @type {any} */ summary) => missedOf(summary).length);
-  if (!missed.length) return null;
-  const number = missedCount(state);
-  const words = number === 1 ? "A target of performance is" : `${count(number)} targets of performance are`;
-  return h(
-    "div",
-    { class: "panel missed" },
-    h("h2", { class: "alarm" }, `${words} missed`),
-    missed.map((/** @type {any} */ summary) =>
-      h("p", {}, `${summary.sentence} `, h("a", { href: "#performance" }, "See what other thresholds would do")),
-    ),
-  );
-}
-
-/** @param {any} state */
-export const missedCount = (state) =>
-  state.performances.reduce((/** @type {number} */ sum, /** @type {any} */ p) => sum + missedOf(p).length, 0);

@@ -1,0 +1,115 @@
+"""Problems that assessments of performance, ensembles and challengers find, as alerts define them (pure)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from service.config.assessments import PerformanceSettings
+from service.domain.groupings import ALL
+from service.monitoring.challenger import ChallengeSnapshot
+from service.monitoring.problem import Problem
+
+if TYPE_CHECKING:
+    from service.monitoring.snapshot import ModelSnapshot
+
+_LATE_SECONDS = 1_800.0
+"""Age from which an estimate of performance is out of date."""
+
+
+def assessment_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
+    """Problems that assessments find, or have themselves."""
+    for name in snapshot.settings.assessments_of(PerformanceSettings):
+        yield from _performance(snapshot, name)
+    for name in snapshot.ensembles:
+        yield from _members(snapshot, name)
+    for name, challenge in snapshot.challenges.items():
+        yield from _challenger(snapshot, name, challenge)
+
+
+def _performance(snapshot: ModelSnapshot, name: str) -> Iterator[Problem]:
+    alerts, found = snapshot.settings.alerts, snapshot.performances.get(name)
+    failed = name in snapshot.performance_failures
+    late = (
+        found is not None and snapshot.taken_at - found.taken_at > _LATE_SECONDS and snapshot.predictions > 0
+    )
+    if failed or late:
+        yield Problem(
+            kind="performance_stale",
+            severity="warning",
+            alerts=("CredencePerformanceStale",),
+            subject=name,
+            at=None if found is None else found.taken_at,
+        )
+    if found is None:
+        return
+    for measure, missed in found.missed.items():
+        if missed >= alerts.confidence and found.effective_labels >= alerts.min_labels:
+            estimate = found.measures[measure]
+            yield Problem(
+                kind="performance_target_missed",
+                severity="critical",
+                alerts=("CredencePerformanceTargetMissed",),
+                subject=name,
+                part=measure,
+                probability=missed,
+                labels=float(found.labels),
+                value=(estimate.lower.item(), estimate.mean.item(), estimate.upper.item()),
+                limit=found.targets[measure],
+            )
+    if found.misfit:
+        yield Problem(
+            kind="performance_misfit",
+            severity="info",
+            alerts=("CredencePerformanceMisfit",),
+            subject=name,
+            amount=float(found.mixture.misfit_p_value),
+        )
+
+
+def _members(snapshot: ModelSnapshot, name: str) -> Iterator[Problem]:
+    alerts, ensemble = snapshot.settings.alerts, snapshot.ensembles[name]
+    if ensemble.missed is None:
+        return
+    for m, member in enumerate(ensemble.members):
+        # NaN, of a member without a label, is not above anything.
+        if ensemble.missed[m] >= alerts.confidence and ensemble.labels[m] >= alerts.min_labels:
+            beliefs = ensemble.beliefs
+            yield Problem(
+                kind="member_target_missed",
+                severity="warning",
+                alerts=("CredenceEnsembleMemberTargetMissed",),
+                subject=name,
+                part=member,
+                probability=float(ensemble.missed[m]),
+                share=float(ensemble.shares[m]),
+                labels=float(ensemble.labels[m]),
+                value=(float(beliefs.lower[m]), float(beliefs.mean[m]), float(beliefs.upper[m])),
+                limit=ensemble.target,
+            )
+
+
+def _challenger(snapshot: ModelSnapshot, name: str, challenge: ChallengeSnapshot) -> Iterator[Problem]:
+    chance = 1 - snapshot.settings.alerts.confidence
+    groups = max(1, len(challenge.groups) - 1)
+    better = challenge.evidence_better[0] >= 1 / chance
+    for g, group in enumerate(challenge.groups):
+        worse = challenge.evidence_worse[g] >= groups / chance
+        if not worse and not (better and g == 0):
+            continue
+        evidence = challenge.evidence_worse[g] if worse else challenge.evidence_better[g]
+        difference = challenge.difference
+        yield Problem(
+            kind="challenger_worse" if worse else "challenger_better",
+            severity="warning" if worse else "info",
+            alerts=("CredenceChallengerWorse" if worse else "CredenceChallengerBetter",),
+            grouping=ALL if g == 0 else challenge.grouping,
+            group=group,
+            subject=name,
+            share=float(challenge.shares[g]),
+            labels=float(challenge.labels[g]),
+            value=(float(difference.lower[g]), float(difference.mean[g]), float(difference.upper[g])),
+            limit=challenge.margin,
+            log10_e=math.log10(evidence),
+        )

@@ -1,0 +1,192 @@
+"""While an alert about a model fires, no surface says that all is well; the rules are the committed ones."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from alerting_states import MINUTE, State, states
+from committed_alerting import ROOT
+from missing_programs import program
+from monitoring_servers import get_json
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+from starlette.types import ASGIApp
+
+from service.app.status_command import status_view
+from service.monitoring.problem import Problem
+from service.monitoring.problems import problems
+from service.serving.documents.problems import model_headline
+from service.serving.prometheus import SnapshotCollector
+from service.serving.web.api import SnapshotView
+from service.serving.web.monitoring import monitoring_app
+from service.serving.web.pages import page_app
+from service.serving.web.server import WebServer
+from service.telemetry.health import Health
+
+RULES = ROOT / "deploy/prometheus"
+GROUPS = yaml.safe_load((RULES / "credence.rules.yaml").read_text())["groups"]
+SEVERITIES = {rule["alert"]: rule["labels"]["severity"] for group in GROUPS for rule in group["rules"]}
+OF_THE_PIPELINE = {
+    "CredenceTargetAbsent",
+    "CredenceReplicaDown",
+    "CredenceDependencyDown",
+    "CredenceNoLeader",
+    "CredenceConsumerLagging",
+    "CredenceConsumerPaused",
+    "CredenceDeadLetters",
+    "CredenceRecordsLost",
+    "CredenceLogBroken",
+    "CredenceVendorApiFailing",
+}
+"""Alerts about processes, topics and vendors, not about a model."""
+
+ABOUT_MODELS = sorted(set(SEVERITIES) - OF_THE_PIPELINE)
+DOCUMENT = ROOT / "docs/alerting.md"
+TICK = 5.0
+
+the_states = cache(states)
+
+
+def found(alert: str) -> Problem:
+    """The problem that stands for an alert in its state."""
+    state = the_states()[alert]
+    return next(one for one in problems(state.taken, state.now) if alert in one.alerts)
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """The address of a served application."""
+    server = WebServer(app, name="test", host="127.0.0.1", port=0)
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.stop()
+
+
+def api(state: State) -> tuple[Any, Any]:
+    """What the API says of all models, and of the one."""
+    view = SnapshotView(["m"], {"m": state.taken}, TICK, lambda: state.now)
+    with listening(page_app(view)) as url:
+        return get_json(f"{url}/api/v1/models"), get_json(f"{url}/api/v1/models/m")
+
+
+def test_every_alert_about_a_model_has_a_state_and_no_other() -> None:
+    assert set(the_states()) == set(ABOUT_MODELS)
+    assert set(SEVERITIES) >= OF_THE_PIPELINE
+
+
+@pytest.mark.parametrize("alert", ABOUT_MODELS)
+def test_a_problem_stands_for_an_alert_and_is_as_severe_as_the_most_severe_of_its_alerts(alert: str) -> None:
+    problem = found(alert)
+    order = ["critical", "warning", "info"]
+    assert problem.severity == min((SEVERITIES[one] for one in problem.alerts), key=order.index)
+    assert SEVERITIES[problem.alerts[0]] == problem.severity
+
+
+def test_every_alert_fires_in_its_state(tmp_path: Path) -> None:
+    promtool = program("promtool", package="prometheus")
+    for step in {state.step for state in the_states().values()}:
+        path = tmp_path / f"{step:.0f}.test.yaml"
+        path.write_text(yaml.safe_dump(promtool_test(step)))
+        done = subprocess.run([promtool, "test", "rules", path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
+
+
+def promtool_test(step: float) -> dict[str, Any]:
+    """Whether alerts fire at the end, in states that are scraped so often."""
+    files = [RULES / "credence.recording.rules.yaml", RULES / "credence.rules.yaml"]
+    used = "".join(path.read_text() for path in files)
+    recorded = yaml.safe_load(files[0].read_text())["groups"]
+    every = f"{step / MINUTE:.0f}m"
+    return {
+        "rule_files": [str(path) for path in files],
+        "group_eval_order": [group["name"] for group in [*recorded, *GROUPS]],
+        "evaluation_interval": every,
+        "tests": [
+            {
+                "name": alert,
+                "interval": every,
+                "input_series": [
+                    {"series": f"{name}{{{_labels(labels)}}}", "values": values}
+                    for name, labels, values in state.series()
+                    if name in used
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": f'group(ALERTS{{alertname="{alert}",alertstate="firing",model="m"}})',
+                        "eval_time": f"{state.steps * step / MINUTE:.0f}m",
+                        "exp_samples": [{"labels": "{}", "value": 1}],
+                    }
+                ],
+            }
+            for alert, state in the_states().items()
+            if state.step == step
+        ],
+    }
+
+
+def _labels(labels: dict[str, str]) -> str:
+    return ",".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
+
+
+@pytest.mark.parametrize("alert", ABOUT_MODELS)
+def test_while_an_alert_fires_all_surfaces_say_the_same_and_none_that_all_is_well(alert: str) -> None:
+    state, problem = the_states()[alert], found(alert)
+    line = model_headline(state.taken, now=state.now, tick_seconds=TICK)
+    assert line.status in {"critical", "warning", "info"}
+
+    overview, model = api(state)
+    assert overview["models"][0]["headline"] == model["headline"] == line.model_dump()
+    shown = next(one for one in model["problems"] if alert in one["alerts"])
+    assert shown["severity"] == problem.severity
+
+    console = Console(file=io.StringIO(), width=2_000)
+    console.print(status_view([state.taken], now=state.now, tick_seconds=TICK))
+    text = console.file.getvalue()
+    assert line.title in text
+    assert "No problems" not in text
+
+    health = Health()
+    health.report_models(lambda: {"m": line.status})
+    health.started()
+    with listening(monitoring_app(CollectorRegistry(), health)) as url:
+        # Status 200: a sick model takes no process out of service.
+        assert get_json(f"{url}/readyz")["models"] == {"m": line.status}
+
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(lambda: [state.taken], group_limit=200, clock=lambda: state.now))
+    for severity in ("critical", "warning", "info"):
+        labels = {"model": "m", "severity": severity}
+        assert registry.get_sample_value("credence_model_problems", labels) == getattr(line, severity)
+
+
+def test_the_table_of_alerts_and_surfaces_is_that_of_the_documents() -> None:
+    table = re.search(
+        r"<!-- surfaces[^>]*-->\n(.*?)\n<!-- end of surfaces -->", DOCUMENT.read_text(), re.DOTALL
+    )
+    assert table is not None
+    assert table[1] == surfaces(), f"the table in {DOCUMENT} is to be:\n{surfaces()}"
+
+
+def surfaces() -> str:
+    """Every alert about a model, and what the surfaces say while it fires."""
+    rows = [
+        "| alert | page and API: problem | headline, `credence status` | `/readyz` |",
+        "| --- | --- | --- | --- |",
+    ]
+    for alert in ABOUT_MODELS:
+        state = the_states()[alert]
+        shown = next(one for one in api(state)[1]["problems"] if alert in one["alerts"])
+        line = model_headline(state.taken, now=state.now, tick_seconds=TICK)
+        rows.append(f"| {alert} | {shown['title']} ({shown['severity']}) | {line.title} | `{line.status}` |")
+    return "\n".join(rows)
