@@ -91,8 +91,9 @@ def _groups() -> table.Panel:
             "Groups, by how far they have drifted",
             "Drift score: how far recent traffic is from the reference, noise taken off; the Jensen-Shannon "
             "distance of the mix that is farthest, noise included; the largest difference of the cumulative "
-            "shares of scores; volume over that of the reference; and the accuracy that scores promise, with "
-            "the probability that the group is less accurate than that.",
+            "shares of scores; recent predictions, 0 where there is no recent traffic; volume over that of "
+            "the reference; and the accuracy that scores promise, with the probability that the group is less "
+            "accurate than that.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -101,6 +102,7 @@ def _groups() -> table.Panel:
             column("Drift score", _SUSPICION),
             column("Distance", _DISTANCE),
             column("Scores differ", "credence_group_ks_statistic"),
+            column("Recent predictions", "credence_group_recent_predictions", unit=looks.COUNT),
             column("Volume", "credence_group_volume_ratio"),
             column("Expected accuracy", "credence_group_expected_accuracy_ratio"),
             column(

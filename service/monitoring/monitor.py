@@ -14,6 +14,7 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import performance_facts
 from service.monitoring.checkpoint_schedule import due_marks, traffic_history
+from service.monitoring.drift_holding import due_verdicts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.history import Timeline, moment
 from service.monitoring.model_evidence import due_checkpoint
@@ -107,6 +108,7 @@ class ModelMonitor:
             reference=self.reader.reference(),
             checkpoint=self.checkpoints.checkpoint(),
             marks=marks,
+            verdicts=self.reader.drift_verdicts(),
         )
 
     def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:
@@ -158,7 +160,7 @@ class ModelMonitor:
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
-        """Mark traffic, keep evidence, expire what is due, let every assessment ask, by the last snapshot.
+        """By the last snapshot: mark traffic, keep evidence, expire what is due, let every assessment ask.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -174,8 +176,10 @@ class ModelMonitor:
             self.settings.drift,
             now=self._snapshot.taken_at,
         )
-        if due:
-            self.mark_store.keep(due.added, going=due.removed, epoch=epoch)
+        drift = self._snapshot.drift
+        verdicts = None if drift is None else due_verdicts(self._facts.verdicts, drift.verdicts)
+        if due or verdicts is not None:
+            self.mark_store.keep(due.added, going=due.removed, epoch=epoch, verdicts=verdicts)
         self._keep_evidence(self._facts, epoch)
         return self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
 

@@ -24,6 +24,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.statistics.drift import aimed_shares
 from service.store.checkpoints import EvidenceCheckpoint
+from service.store.drift_verdicts import DriftVerdicts
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
@@ -45,6 +46,8 @@ class Facts:
     # evidence by labels that were, or soon will be, trimmed from the outcome stream
     checkpoint: EvidenceCheckpoint | None = None
     marks: Marks = field(default_factory=dict)  # read before the traffic
+    # groups that had drifted in the last round of the leader
+    verdicts: DriftVerdicts | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ def take_snapshot(
         marks=facts.marks,
         reference=reference,
         groupings=groupings,
+        verdicts=facts.verdicts,
         now=now,
     )
     assessments = {
@@ -193,7 +197,7 @@ def take_snapshot(
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
     """Where suspicion wants labels of a grouping, if it does."""
     one = None if drift is None else drift.groupings.get(grouping)
-    shares = None if one is None else aimed_shares(one.suspicion, one.drifted)
+    shares = None if one is None else aimed_shares(one.suspicion, one.drifted & one.has_recent)
     return None if shares is None else Aim(shares, label_share)
 
 

@@ -13,6 +13,7 @@ from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
 from service.store.connection import Connection, ModelStore, unavailable_when_away
+from service.store.drift_verdicts import DriftVerdicts
 from service.store.keys import ModelKeys
 from service.store.records import (
     Fact,
@@ -214,6 +215,10 @@ class FactReader(ModelStore):
     def marks(self) -> Marks:
         """Traffic by earlier times; read before the traffic, which then is no less than by any mark."""
         return self._marks.marks()
+
+    def drift_verdicts(self) -> DriftVerdicts | None:
+        """The groups that had drifted in the last round of the leader."""
+        return self._marks.verdicts()
 
     def reference(self) -> ReferenceWindow | None:
         """What "now" is compared with, if a window was set."""

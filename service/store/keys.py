@@ -13,7 +13,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/grouping_pool.py`) | the layout |
 | `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
 | `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
-| `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
+| `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, of every table (zlib of MessagePack; `service/domain/traffic_counts.py`); `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/request_registry.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
