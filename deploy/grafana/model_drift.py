@@ -18,7 +18,7 @@ _SUSPICION = "credence_group_drift_score"
 _DISTANCE = "credence_group_drift_distance"
 _LIMIT = "credence_drift_max_distance_ratio"
 _NOTHING = "no reference yet"
-_REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE}
+_REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE, "reference": looks.GREEN}
 
 
 def row(board: build.Dashboard) -> build.Dashboard:
@@ -92,8 +92,8 @@ def _groups() -> table.Panel:
             "Drift score: how far recent traffic is from the reference, noise taken off; the Jensen-Shannon "
             "distance of the mix that is farthest, noise included; the largest difference of the cumulative "
             "shares of scores; recent predictions, 0 where there is no recent traffic; volume over that of "
-            "the reference; and the accuracy that scores promise, with the probability that the group is less "
-            "accurate than that.",
+            "the reference; and the accuracy that scores promise, with the probability that the group is "
+            "less accurate than that.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -154,7 +154,8 @@ def _reasons() -> timeseries.Panel:
     return lines(
         Says(
             "Label requests by reason",
-            "Requests that were issued, by who named their group: the policy of an assessment, or drift.",
+            "Requests that were issued, by what chose their group: the policy of an assessment, drift, "
+            "or the reference for declines.",
             looks.PER_SECOND,
             3,
             nothing="no assessment",

@@ -80,6 +80,8 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     parts += [_text(_folded(one), "yellow") for one in state.attributes if one.other_share >= _FOLDED]
     parts += [_performance(one) for one in state.performances]
     parts.append(_text(state.drift.sentence, "bold" if state.drift.drifted_groups else "dim"))
+    if state.reference.incomplete_groups:
+        parts.append(Text(state.reference.sentence, "dim"))
     for grouping in state.groupings:
         groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(groups, state.thresholds))

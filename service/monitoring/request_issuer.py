@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Flags
 from service.domain.cells import AGREE, DISAGREE
-from service.monitoring.assessment_snapshot import AcquisitionState, Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import (
+    AcquisitionState,
+    AssessmentSnapshot,
+    acquisition_state,
+    select_groups,
+)
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
@@ -28,10 +35,18 @@ class Round:
     shortfall: dict[str, int]  # requests that found nothing to draw, per assessment
     expired: int  # requests that ended unanswered
     reissued: int  # requests that were issued once more
+    # those issued for groups whose reference is not complete, per assessment with any
+    filled: dict[str, int] = field(default_factory=dict)
 
 
 _DrawItems = Callable[[Sequence[str]], list[Draw | None]]
 """Makes a request of the next item of every group that is named; None where its pool has none."""
+
+
+class _NamesGroups(Protocol):
+    """Names groups before the policy does, within its share of the requests."""
+
+    def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]: ...
 
 
 @dataclass(frozen=True)
@@ -59,12 +74,15 @@ class RequestIssuer:
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
         shortfall: dict[str, int] = {}
+        filled: dict[str, int] = {}
         if snapshot is not None and traffic is not None:
             for name, settings in self.builder.settings.assessments.items():
-                issued[name], aimed[name], shortfall[name] = self._ask_for(
+                issued[name], aimed[name], shortfall[name], filling = self._ask_for(
                     name, settings, snapshot, traffic, epoch=epoch, now=now
                 )
-        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"))
+                if filling:
+                    filled[name] = filling
+        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"), filled)
 
     def _ask_for(
         self,
@@ -75,7 +93,7 @@ class RequestIssuer:
         *,
         epoch: int,
         now: float,
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
         wanted = min(
@@ -84,16 +102,19 @@ class RequestIssuer:
             MOST_REQUESTS_PER_ROUND,
         )
         if wanted <= 0:
-            return 0, 0, 0
+            return 0, 0, 0, 0
+        suspected = state.filling.suspected_names if state.filling else frozenset[str]()
         drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
 
         def draw(groups: Sequence[str]) -> list[Draw | None]:
             return [
-                None if item is None else self.builder.request(item, name, group, now=now)
+                None
+                if item is None
+                else self.builder.request(item, name, group, now=now, suspected=group in suspected)
                 for group, item in zip(groups, drawer.draw(groups), strict=True)
             ]
 
-        aimed = 0
+        aimed = filled = 0
         if (ensemble := snapshot.ensembles.get(name)) is not None:
             planned = self.rng.permutation(np.repeat(ensemble.groups, ensemble.plan))
             wanted = min(wanted, len(planned))
@@ -101,9 +122,9 @@ class RequestIssuer:
         elif (challenge := snapshot.challenges.get(name)) is not None:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
         elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
-            draws, aimed = self._follow(draw, asking, state.aim, grouping.groups, wanted)
+            draws, aimed, filled = self._follow(draw, asking, state, wanted)
         else:
-            return 0, 0, 0
+            return 0, 0, 0, 0
         statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
@@ -112,15 +133,22 @@ class RequestIssuer:
             now=now,
             draws=draws,
         )
-        return statuses.count("issued"), statuses[:aimed].count("issued"), wanted - len(draws)
+        by_drift, by_reference = statuses[:aimed], statuses[aimed : aimed + filled]
+        return (
+            statuses.count("issued"),
+            by_drift.count("issued"),
+            wanted - len(draws),
+            by_reference.count("issued"),
+        )
 
     def _follow(
-        self, draw: _DrawItems, asking: AcquisitionState, aim: Aim | None, names: list[str], wanted: int
-    ) -> tuple[list[Draw], int]:
+        self, draw: _DrawItems, asking: AcquisitionState, state: AssessmentSnapshot, wanted: int
+    ) -> tuple[list[Draw], int, int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups have drifted, suspicion names its share of them first; the items that it names come
-        first, and their number is returned too. What it does not find is the policy's.
+        Where groups have drifted, suspicion names its share of them first, and then references that are not
+        complete name theirs. The items of both come first, and their numbers are returned too. What they do
+        not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
@@ -128,22 +156,26 @@ class RequestIssuer:
         """
         beliefs, available = asking.situation.beliefs, asking.situation.available
         draws: list[Draw] = []
-        aimed = 0
-        suspected = [] if aim is None else aim.groups(available[0], wanted, self.rng)
+        counts: list[int] = []
+        first: list[_NamesGroups | None] = [state.aim, state.filling]
         while len(draws) < wanted:
-            named = suspected or select_groups(asking, beliefs, available, wanted - len(draws), self.rng)
-            if not named:
+            left = wanted - len(draws)
+            if len(counts) < len(first):
+                who = first[len(counts)]
+                named = [] if who is None else who.groups(available[0], left, self.rng)
+            elif not (named := select_groups(asking, beliefs, available, left, self.rng)):
                 break
             available = available.copy()
-            for group, item in zip(named, draw([names[group] for group in named]), strict=True):
+            for group, item in zip(named, draw([state.groups[group] for group in named]), strict=True):
                 if item is None:
                     available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
                     draws.append(item)
-            if suspected:
-                suspected, aimed = [], len(draws)
-        return draws, aimed
+            if len(counts) < len(first):
+                counts.append(len(draws) - sum(counts))
+        aimed, filled, *_ = [*counts, 0, 0]
+        return draws, aimed, filled
 
     def _pair(self, draw: _DrawItems, share: float, wanted: int) -> list[Draw]:
         """Items on which champion and challenger disagree, by their share of all, and others beside them.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from service.config.assessments import ChallengeSettings, EnsembleSettings
+from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
-from service.domain.arrays import Floats, Ints
+from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.assessment_snapshot import Aim, AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -22,6 +22,7 @@ from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
+from service.monitoring.reference_filling import ReferenceFilling, reference_filling, suspected_groups
 from service.statistics.drift import aimed_shares
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.drift_verdicts import DriftVerdicts
@@ -132,6 +133,10 @@ def take_snapshot(
         verdicts=facts.verdicts,
         now=now,
     )
+    suspected = {
+        name: suspected_groups(grouping, None if drift is None else drift.groupings.get(name))
+        for name, grouping in groupings.items()
+    }
     assessments = {
         name: assessment_snapshot(
             name,
@@ -142,6 +147,7 @@ def take_snapshot(
             now=now,
             rng=rng,
             aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
+            filling=_filling(settings, assessment, groupings, requests, suspected),
         )
         for name, assessment in settings.assessments.items()
     }
@@ -199,6 +205,23 @@ def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | N
     one = None if drift is None else drift.groupings.get(grouping)
     shares = None if one is None else aimed_shares(one.suspicion, one.drifted & one.has_recent)
     return None if shares is None else Aim(shares, label_share)
+
+
+def _filling(
+    settings: ModelSettings,
+    assessment: AssessmentSettings,
+    groupings: Mapping[str, GroupingSnapshot],
+    requests: RequestFacts,
+    suspected: Mapping[str, Flags],
+) -> ReferenceFilling | None:
+    """What the references of the grouping that an assessment asks by still need."""
+    name = assessment.asked_grouping
+    if name not in groupings:
+        return None
+    asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
+    drawn = [each for one in requests.open.values() for each in (one, *one.shared)]
+    opened = [each for each in drawn if each.assessment in asking]
+    return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

@@ -18,7 +18,7 @@ MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
 LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
-LATER |= {"evidence", "changes", "confirmed", "missed_traffic", "attributes", "has_threshold"}
+LATER |= {"evidence", "changes", "confirmed", "missed_traffic", "attributes", "has_threshold", "reference"}
 """What the API did not tell from its beginning."""
 
 

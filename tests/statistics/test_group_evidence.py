@@ -25,6 +25,7 @@ def labelled() -> GroupedLabels:
         scores=rng.beta(4, 1, count),
         correct=rng.random(count) < 0.8,
         then=rank < 100,
+        now=rank >= 100,
         counted=np.ones(count, np.bool_),
     )
 

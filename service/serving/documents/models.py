@@ -18,6 +18,7 @@ from service.serving.documents.evidence import GroupChange, changes
 from service.serving.documents.findings import Finding, finding_count, findings
 from service.serving.documents.performance_documents import PerformanceSummary
 from service.serving.documents.performances import missed_targets, performance_summaries
+from service.serving.documents.references import ReferenceSummary, reference_summary
 
 
 class ModelSummary(Document):
@@ -106,6 +107,7 @@ class ModelState(Document):
         description="one for every assessment with `task: performance`"
     )
     drift: DriftSummary
+    reference: ReferenceSummary
     has_confusion: bool = Field(description="whether the model has a confusion matrix")
 
 
@@ -164,6 +166,7 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),
         drift=drift_summary(snapshot),
+        reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
 
