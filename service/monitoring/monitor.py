@@ -174,6 +174,7 @@ class ModelMonitor:
             TrafficCounts.of(traffic.traffic),
             self._facts.reference,
             self.settings.drift,
+            newest_record=traffic.newest_record,
             now=self._snapshot.taken_at,
         )
         drift = self._snapshot.drift

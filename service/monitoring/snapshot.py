@@ -68,6 +68,7 @@ class ModelSnapshot:
     settings: ModelSettings
     taken_at: float  # seconds since the epoch
     predictions: int
+    newest_record: float  # when the newest record came, seconds since the epoch; infinite if not known
     attributes: Mapping[str, AttributeTraffic]  # that groupings use, by name
     pool_items: int  # unlabelled
     pool_item_age: float | None  # median, seconds, from a sample; None of an empty pool
@@ -179,6 +180,7 @@ def take_snapshot(
         settings=settings,
         taken_at=now,
         predictions=facts.traffic.traffic.predictions,
+        newest_record=facts.traffic.newest_record,
         attributes=attribute_traffic(index.space, facts.traffic.traffic),
         pool_items=sum(facts.traffic.pool_sizes.values()),
         pool_item_age=_pool_item_age(facts.traffic, now),

@@ -107,6 +107,8 @@ class TrafficFacts:
         pool_sizes: pooled items per partition.
         pool_times: when a random sample of them was predicted, per partition.
         offsets: next offset per partition.
+        newest_record: time of the newest record of all partitions, seconds since the epoch; infinite if no
+            record has a time.
         probability_sums: per predicted class with any, the weighted sums of its class probabilities
             [classes].
     """
@@ -117,6 +119,7 @@ class TrafficFacts:
     pool_times: dict[int, Floats]
     offsets: dict[int, int]
     probability_sums: dict[int, Floats]
+    newest_record: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class FactReader(ModelStore):
             # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hmget(keys.shard(partition), "next_offset", "landmark")
+                pipeline.hmget(keys.shard(partition), "next_offset", "landmark", "newest_record")
                 pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
@@ -162,7 +165,7 @@ class FactReader(ModelStore):
         heads, pages, sizes, samples, packed_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
         shards = [
             stored_traffic(self._specs, landmark, fields)[0]
-            for (_, landmark), fields in zip(heads, pages, strict=True)
+            for (_, landmark, _), fields in zip(heads, pages, strict=True)
         ]
         sums = [unpack_probability_sums(packed) for packed in packed_sums]
         return TrafficFacts(
@@ -173,9 +176,12 @@ class FactReader(ModelStore):
                 p: np.array([decode_pool_record(record).time for record in sample[1::2]])
                 for p, sample in zip(partitions, samples, strict=True)
             },
-            offsets={p: int(offset or 0) for p, (offset, _) in zip(partitions, heads, strict=True)},
+            offsets={p: int(offset or 0) for p, (offset, *_) in zip(partitions, heads, strict=True)},
             probability_sums=merge_probability_sums(
                 [(shard.landmark, each) for shard, each in zip(shards, sums, strict=True)], self._decay
+            ),
+            newest_record=max(
+                (float(newest) for *_, newest in heads if newest is not None), default=math.inf
             ),
         )
 

@@ -17,9 +17,10 @@ from service.store.connection import Argument, Connection, ModelStore, unavailab
 from service.store.drift_verdicts import DriftVerdicts, pack_verdicts, unpack_verdicts
 from service.store.keys import ModelKeys
 
-Purpose = Literal["beginning", "first", "since", "until", "recent"]
-"""What a mark is for: the first traffic ever; the end of the first predictions, which are the reference;
-beginning and end of a reference that was set; and those that go after a while, to know what is recent."""
+Purpose = Literal["beginning", "first", "since", "until", "recent", "aged"]
+"""What a mark is for: beginning and end of the first predictions, which are the reference; beginning and end
+of a reference that was set; those that go after a while, to know what is recent; and the end of what was read
+when it was older than the window already, as in a backlog."""
 
 
 @dataclass(frozen=True, order=True)

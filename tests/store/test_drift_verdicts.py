@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, record
@@ -43,9 +45,16 @@ class Life:
                 for _ in range(rate)
             ]
             if records:
-                self.site.take_in(records)
+                self.take_in(records)
             self.look()
             self.now += HOUR
+
+    def take_in(self, records: Sequence[Record]) -> None:
+        """Records of now, taken in and stored by a consumer that then goes away."""
+        step = self.site.prediction_step()
+        step.assign(0, 0)
+        step.process(0, records, self.now)
+        step.flush(0, self.now)
 
     def look(self) -> ModelSnapshot:
         taken = self.monitor.refresh(self.now)
@@ -66,9 +75,8 @@ class Life:
     def _record(self, region: str, *, poor: bool) -> Record:
         score = self.rng.uniform(0.5, 0.6) if poor else self.rng.uniform(0.9, 1.0)
         self.offset += 1
-        return record(
-            self.offset - 1, message(self.offset, score=round(score, 4), attributes={"region": region})
-        )
+        sent = message(self.offset, score=round(score, 4), attributes={"region": region})
+        return record(self.offset - 1, sent, timestamp=int(self.now * 1_000))
 
 
 @pytest.fixture
@@ -84,7 +92,7 @@ def test_no_traffic_is_a_state_of_its_own(life: Life) -> None:
     life.hours(20, without=REGIONS)
     told = drift_summary(life.look())
     assert (told.state, told.recent_predictions) == ("no_traffic", 0)
-    assert told.sentence.startswith("No recent traffic: no predictions since ")
+    assert told.sentence.startswith("No recent traffic: the newest record is of ")
     assert "like the reference" not in told.sentence
     assert group_drift(life.look(), "region", "north").state == "no_traffic"
 
@@ -150,3 +158,9 @@ def test_no_label_is_directed_to_a_drifted_group_without_recent_traffic(life: Li
     assert life.drifted() == ["south"]
     aim = life.look().assessments["ask"].aim
     assert aim is None
+
+
+def test_records_without_a_time_count_as_current(connection: Connection) -> None:
+    site = Site(connection, {"m": MODEL})
+    site.take_in([record(0, message(0), timestamp=-1)])
+    assert site.reader("m").traffic().newest_record == np.inf

@@ -67,7 +67,9 @@ def model_drift_sentence(snapshot: ModelSnapshot, drift: ModelDrift) -> str:
     drifted, quiet = drifted_groups(snapshot, drift), quiet_groups(snapshot, drift)
     said = []
     if state == "no_traffic":
-        said.append(f"No recent traffic: no predictions since {since}, so drift is not evaluated.")
+        newest = snapshot.newest_record
+        found = f"the newest record is of {in_words(newest)}" if math.isfinite(newest) else "no predictions"
+        said.append(f"No recent traffic: {found}, so drift is not evaluated.")
     if state == "too_little_traffic":
         count = f"{drift.recent_predictions:,} predictions since {since}"
         said.append(f"Too little recent traffic to detect drift: {count}.")
@@ -99,12 +101,14 @@ def no_reference(snapshot: ModelSnapshot) -> str:
     """Why there is no reference yet."""
     if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at:
         return "Collecting the drift reference: the window that was set has not ended."
-    wanted = snapshot.settings.drift.reference_predictions
-    if snapshot.predictions >= wanted:
+    hours, wanted = snapshot.settings.drift.window_hours, snapshot.settings.drift.reference_predictions
+    if snapshot.newest_record < snapshot.taken_at - snapshot.settings.drift.window_seconds:
         return (
-            "Collecting the drift reference: it needs predictions of "
-            f"{snapshot.settings.drift.window_hours:g} hours."
+            f"Collecting the drift reference: it begins with records that are less than {hours:g} hours old; "
+            f"the newest one is of {in_words(snapshot.newest_record)}."
         )
+    if snapshot.predictions >= wanted:
+        return f"Collecting the drift reference: it needs predictions of {hours:g} hours, read as they come."
     return (
         "Collecting the drift reference: "
         f"{min(snapshot.predictions, wanted):,} of {wanted:,} predictions so far."
