@@ -22,10 +22,10 @@ from service.statistics import beta as betas
 from service.statistics.drift import (
     MixDrift,
     can_show,
+    drift_scores,
     expected_accuracy,
     kolmogorov_smirnov,
     mix_drift,
-    suspicion,
     volume_ratio,
 )
 from service.store.drift_verdicts import DriftVerdict, DriftVerdicts
@@ -60,7 +60,7 @@ class GroupingDrift:
         """The mix by which a group is farthest from its reference."""
         if group in self.held:
             return self.held[group].mix
-        return max(self.mixes, key=lambda name: self.mixes[name].surely[group])
+        return max(self.mixes, key=lambda name: self.mixes[name].excess[group])
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,17 @@ def model_drift(
     until = compared.reference.until
     stored = verdicts.groupings if verdicts is not None and verdicts.reference_until == until else {}
     keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
-    after: dict[str, dict[str, DriftVerdict]] = {}
+    verdicts_after: dict[str, dict[str, DriftVerdict]] = {}
     for name, estimates in groupings.items():
         grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
-        reference_scores, recent_scores = (
-            grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent)
-        )
-        if reference_scores is not None and recent_scores is not None:
+        before, after = (grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent))
+        if before is not None and after is not None:
             found[name], drifted = _grouping_drift(
                 grouped,
                 estimates,
                 compared,
-                reference_scores,
-                recent_scores,
+                before,
+                after,
                 comparisons=comparisons,
                 accuracies=accuracies,
                 max_distance=settings.max_distance,
@@ -125,7 +123,7 @@ def model_drift(
                 now=now,
             )
             if drifted:
-                after[keys[name]] = drifted
+                verdicts_after[keys[name]] = drifted
     return ModelDrift(
         reference_predictions=compared.reference.predictions,
         reference_since=compared.reference.since,
@@ -133,7 +131,7 @@ def model_drift(
         recent_predictions=compared.recent.predictions,
         recent_since=compared.recent.since,
         groupings=found,
-        verdicts=DriftVerdicts(until, after),
+        verdicts=DriftVerdicts(until, verdicts_after),
     )
 
 
@@ -156,7 +154,7 @@ def _grouping_drift(
         for mix in grouped.mixes(compared.reference.counts, compared.recent.counts)
     }
     of_mixes, nothing = list(mixes.values()), np.zeros(len(grouped.names))
-    suspected = suspicion(of_mixes) if mixes else nothing
+    suspected = drift_scores(of_mixes) if mixes else nothing
     drifted = suspected > max_distance
     volume = _volume_ratio(grouped, compared.reference, compared.recent)
     partial = grouped.is_partial(compared.reference.counts) | grouped.is_partial(compared.recent.counts)
@@ -197,12 +195,12 @@ def _grouping_drift(
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
     """Recent predictions a second, over those in the reference [G]; NaN where either is not known."""
-    then, lately = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
-    if then is None or lately is None:
+    before, after = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
+    if before is None or after is None:
         return np.full(len(grouped.names), np.nan)
     ratio = volume_ratio(
-        then.sum(axis=1),
-        lately.sum(axis=1),
+        before.sum(axis=1),
+        after.sum(axis=1),
         reference_seconds=reference.timed_seconds,
         recent_seconds=recent.timed_seconds,
     )

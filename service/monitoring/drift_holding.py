@@ -66,12 +66,12 @@ def new_verdicts(
     """The verdicts after this round, by the name of the group: those that hold, and those found now."""
     verdicts = {names[group]: verdict for group, verdict in held.items()}
     for group in np.flatnonzero(drifted).tolist():
-        mix = max(mixes, key=lambda name: mixes[name].surely[group])
+        mix = max(mixes, key=lambda name: mixes[name].excess[group])
         before = stored.get(names[group])
         most = int(predictions[group]) if before is None else max(before.predictions, int(predictions[group]))
         found = mixes[mix]
         verdicts[names[group]] = DriftVerdict(
-            mix, float(found.distance[group]), float(found.surely[group]), most, now
+            mix, float(found.distance[group]), float(found.excess[group]), most, now
         )
     return verdicts
 

@@ -60,7 +60,7 @@ class ReferenceFilling:
         Each of the labels that are wanted may be one of these.
         """
         missing = np.where(available, self.missing, 0)
-        count = min(int(rng.binomial(wanted, self.label_share)), int(missing.sum()))
+        count = min(int(rng.binomial(max(wanted, 0), self.label_share)), int(missing.sum()))
         have = np.where(missing > 0, (self.collected + self.coming).astype(np.float64), np.inf)
         full, named = self.wanted, []
         for _ in range(count):

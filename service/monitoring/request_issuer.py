@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from service.monitoring.assessment_snapshot import (
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
-from service.store.requests import Draw, RequestStore
+from service.store.requests import Draw, Payment, RequestStore
 
 MOST_REQUESTS_PER_ROUND = 500
 """Requests that one assessment issues in one round, at the most; the next round goes on."""
@@ -43,10 +42,17 @@ _DrawItems = Callable[[Sequence[str]], list[Draw | None]]
 """Makes a request of the next item of every group that is named; None where its pool has none."""
 
 
-class _NamesGroups(Protocol):
-    """Names groups before the policy does, within its share of the requests."""
+@dataclass(frozen=True)
+class _Wanted:
+    """Labels that an assessment may request in a round."""
 
-    def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]: ...
+    available: int  # for any group
+    reserve: int  # for suspected groups
+    most: int  # in all
+
+    def any_group(self, from_reserve: int) -> int:
+        """Labels for any group, where so many are taken from the reserve."""
+        return max(0, min(self.available, self.most - from_reserve))
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class RequestIssuer:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
+        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due_requests(now=now)]
         ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
@@ -96,12 +102,11 @@ class RequestIssuer:
     ) -> tuple[int, int, int, int]:
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
-        wanted = min(
-            settings.max_in_flight - state.open_requests,
-            state.budget_remaining,
-            MOST_REQUESTS_PER_ROUND,
-        )
-        if wanted <= 0:
+        budget = state.budget
+        most = min(settings.max_in_flight - state.open_requests, budget.remaining, MOST_REQUESTS_PER_ROUND)
+        reserve = 0 if state.aim is None else max(0, min(budget.reserve, most))
+        wanted = min(budget.available, most)
+        if wanted <= 0 and reserve == 0:
             return 0, 0, 0, 0
         suspected = state.filling.suspected_names if state.filling else frozenset[str]()
         drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
@@ -122,14 +127,21 @@ class RequestIssuer:
         elif (challenge := snapshot.challenges.get(name)) is not None:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
         elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
-            draws, aimed, filled = self._follow(draw, asking, state, wanted)
+            wants = _Wanted(budget.available, reserve, most)
+            draws, aimed, filled = self._follow(draw, asking, state, wants)
+            wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)
         else:
             return 0, 0, 0, 0
         statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
-            window=state.window,
-            budget=settings.budget.labels,
+            payment=Payment(
+                budget.window,
+                settings.budget.labels,
+                budget.spending,
+                budget.stored,
+                from_reserve=min(reserve, aimed),
+            ),
             now=now,
             draws=draws,
         )
@@ -142,13 +154,13 @@ class RequestIssuer:
         )
 
     def _follow(
-        self, draw: _DrawItems, asking: AcquisitionState, state: AssessmentSnapshot, wanted: int
+        self, draw: _DrawItems, asking: AcquisitionState, state: AssessmentSnapshot, wants: _Wanted
     ) -> tuple[list[Draw], int, int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups have drifted, suspicion names its share of them first, and then references that are not
-        complete name theirs. The items of both come first, and their numbers are returned too. What they do
-        not find is the policy's.
+        Where groups are suspected, it names its share of them first, and those that the reserve pays; then
+        references that are not complete name theirs. The items of both come first, and their numbers are
+        returned too. What they do not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
@@ -156,14 +168,14 @@ class RequestIssuer:
         """
         beliefs, available = asking.situation.beliefs, asking.situation.available
         draws: list[Draw] = []
-        counts: list[int] = []
-        first: list[_NamesGroups | None] = [state.aim, state.filling]
-        while len(draws) < wanted:
+        counts: list[int] = []  # items of suspected groups, then of groups with incomplete references
+        wanted = wants.any_group(wants.reserve)
+        while len(counts) < 2 or len(draws) < wanted:  # noqa: PLR2004 - both are named before the policy
             left = wanted - len(draws)
-            if len(counts) < len(first):
-                who = first[len(counts)]
-                named = [] if who is None else who.groups(available[0], left, self.rng)
-            elif not (named := select_groups(asking, beliefs, available, left, self.rng)):
+            named = self._next_groups(
+                len(counts), asking, state, available=available, wanted=left, reserve=wants.reserve
+            )
+            if not named and len(counts) == 2:  # noqa: PLR2004 - the policy names none
                 break
             available = available.copy()
             for group, item in zip(named, draw([state.groups[group] for group in named]), strict=True):
@@ -172,10 +184,31 @@ class RequestIssuer:
                 else:
                     beliefs.expect(np.array([group]))
                     draws.append(item)
-            if len(counts) < len(first):
-                counts.append(len(draws) - sum(counts))
-        aimed, filled, *_ = [*counts, 0, 0]
+            if not counts:
+                counts.append(len(draws))
+                wanted = wants.any_group(min(wants.reserve, len(draws))) + min(wants.reserve, len(draws))
+            elif len(counts) == 1:
+                counts.append(len(draws) - counts[0])
+        aimed, filled = counts
         return draws, aimed, filled
+
+    def _next_groups(
+        self,
+        step: int,
+        asking: AcquisitionState,
+        state: AssessmentSnapshot,
+        *,
+        available: Flags,
+        wanted: int,
+        reserve: int,
+    ) -> list[int]:
+        """Groups to ask: suspicion names them at step 0, incomplete references at step 1, then the policy."""
+        if step == 0:
+            aim = state.aim
+            return [] if aim is None else aim.groups(available[0], wanted, self.rng, reserve=reserve)
+        if step == 1:
+            return [] if state.filling is None else state.filling.groups(available[0], wanted, self.rng)
+        return select_groups(asking, asking.situation.beliefs, available, wanted, self.rng)
 
     def _pair(self, draw: _DrawItems, share: float, wanted: int) -> list[Draw]:
         """Items on which champion and challenger disagree, by their share of all, and others beside them.

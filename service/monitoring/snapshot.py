@@ -11,7 +11,7 @@ import numpy as np
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Ints
-from service.monitoring.assessment_snapshot import Aim, AssessmentSnapshot, assessment_snapshot
+from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.drift import ModelDrift, model_drift
@@ -23,7 +23,7 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.monitoring.reference_filling import ReferenceFilling, reference_filling, suspected_groups
-from service.statistics.drift import aimed_shares
+from service.monitoring.suspected_groups import suspected_aim
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.drift_verdicts import DriftVerdicts
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
@@ -107,14 +107,14 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    known = weigh_model_labels(settings, index, ledger, now=now)
+    weighted = weigh_model_labels(settings, index, ledger, now=now)
     groupings = assess_groupings(
         settings=settings,
         index=index,
         probability_sums=facts.traffic.probability_sums,
         ledger=ledger,
         at=now,
-        known=known,
+        weighted=weighted,
         evidence=model_evidence(
             settings=settings,
             index=index,
@@ -138,6 +138,8 @@ def take_snapshot(
         name: suspected_groups(grouping, None if drift is None else drift.groupings.get(name))
         for name, grouping in groupings.items()
     }
+    predictions_by_time = sorted((mark.at, counts.predictions) for mark, counts in facts.marks.items())
+    predictions_by_time.append((now, facts.traffic.traffic.predictions))
     assessments = {
         name: assessment_snapshot(
             name,
@@ -147,8 +149,14 @@ def take_snapshot(
             interval=settings.interval,
             now=now,
             rng=rng,
-            aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
             filling=_filling(settings, assessment, groupings, requests, suspected),
+            aim=suspected_aim(
+                groupings.get(assessment.asked_grouping),
+                None if drift is None else drift.groupings.get(assessment.asked_grouping),
+                label_share=settings.drift.label_share,
+                since=now - settings.drift.window_seconds,
+            ),
+            traffic=predictions_by_time,
         )
         for name, assessment in settings.assessments.items()
     }
@@ -156,7 +164,7 @@ def take_snapshot(
         name: ensemble_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
             rng=rng,
             interval=settings.interval,
@@ -167,7 +175,7 @@ def take_snapshot(
         name: challenge_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             ledger,
             now=now,
             interval=settings.interval,
@@ -200,13 +208,6 @@ def take_snapshot(
         reference=reference,
         drift=drift,
     )
-
-
-def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
-    """Where suspicion wants labels of a grouping, if it does."""
-    one = None if drift is None else drift.groupings.get(grouping)
-    shares = None if one is None else aimed_shares(one.suspicion, one.drifted & one.has_recent)
-    return None if shares is None else Aim(shares, label_share)
 
 
 def _filling(

@@ -92,7 +92,7 @@ def test_progress_is_reported_until_the_references_are_complete() -> None:
 def test_groups_under_suspicion_are_reported() -> None:
     told = reference_summary(drifting(count=20))
     assert told.suspected_groups == 1
-    assert told.sentence.endswith("Paused: 1 group is under suspicion.")
+    assert told.sentence.endswith("Paused: 1 group is suspected.")
 
 
 def test_the_probability_of_the_next_label_includes_the_start_up_phase() -> None:

@@ -17,7 +17,7 @@ class ReferenceSummary(Document):
     wanted: int = Field(description="when all of these references are complete; 0 if a window was set")
     incomplete_groups: int = Field(description="groups whose reference is not complete")
     suspected_groups: int = Field(
-        description="those among them under suspicion: labels requested now are not of their reference"
+        description="suspected ones among them: labels requested now are not of their reference"
     )
     sentence: str = Field(description="the same in words")
 
@@ -63,5 +63,5 @@ def _sentence(snapshot: ModelSnapshot, labels: int, wanted: int, suspected: int)
     said = f"Collecting the reference for declines: {labels:,} of {wanted:,} labels."
     if suspected:
         groups = "1 group is" if suspected == 1 else f"{suspected:,} groups are"
-        said += f" Paused: {groups} under suspicion."
+        said += f" Paused: {groups} suspected."
     return said
