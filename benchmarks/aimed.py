@@ -166,7 +166,7 @@ class Watched:
             now=self._now,
         )
         counts = TrafficCounts.of(index.traffic)
-        due = due_marks(self._marks, counts, None, self._model.drift, now=self._now)
+        due = due_marks(self._marks, counts, None, self._model.drift, newest_record=self._now, now=self._now)
         self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
         self._marks |= due.added
         drift_of_regions = None if drift is None else drift.groupings["region"]

@@ -218,6 +218,7 @@ def looks_at(answered: Answered, *, every_days: float, in_order: bool) -> Iterat
         correct=answered.correct,
         predicted_at=answered.requested_at,
         places=places,
+        suspected=np.zeros(len(ids), np.bool_),
     )
     watched = lone_groups(["group"])
     known: GroupingEvidence | None = None

@@ -115,6 +115,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             correct=correct,
             predicted_at=at,
             places=places,
+            suspected=np.zeros(labels, np.bool_),
         )
         known: GroupingEvidence | None = None
         for count in range(since + every, labels + 1, every):

@@ -18,7 +18,7 @@ _SUSPICION = "credence_group_drift_score"
 _DISTANCE = "credence_group_drift_distance"
 _LIMIT = "credence_drift_max_distance_ratio"
 _NOTHING = "no reference yet"
-_REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE}
+_REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE, "reference": looks.GREEN}
 
 
 def row(board: build.Dashboard) -> build.Dashboard:
@@ -91,8 +91,9 @@ def _groups() -> table.Panel:
             "Groups, by how far they have drifted",
             "Drift score: how far recent traffic is from the reference, noise taken off; the Jensen-Shannon "
             "distance of the mix that is farthest, noise included; the largest difference of the cumulative "
-            "shares of scores; volume over that of the reference; and the accuracy that scores promise, with "
-            "the probability that the group is less accurate than that.",
+            "shares of scores; recent predictions, 0 where there is no recent traffic; volume over that of "
+            "the reference; and the accuracy that scores promise, with the probability that the group is "
+            "less accurate than that.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -101,6 +102,7 @@ def _groups() -> table.Panel:
             column("Drift score", _SUSPICION),
             column("Distance", _DISTANCE),
             column("Scores differ", "credence_group_ks_statistic"),
+            column("Recent predictions", "credence_group_recent_predictions", unit=looks.COUNT),
             column("Volume", "credence_group_volume_ratio"),
             column("Expected accuracy", "credence_group_expected_accuracy_ratio"),
             column(
@@ -152,7 +154,8 @@ def _reasons() -> timeseries.Panel:
     return lines(
         Says(
             "Label requests by reason",
-            "Requests that were issued, by who named their group: the policy of an assessment, or drift.",
+            "Requests that were issued, by what chose their group: the policy of an assessment, drift, "
+            "or the reference for declines.",
             looks.PER_SECOND,
             3,
             nothing="no assessment",

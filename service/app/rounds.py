@@ -218,9 +218,10 @@ class Rounds:
         done = monitor.ask(epoch=epoch, now=self._clock())
         self._log_budgets(model)
         for assessment, count in done.issued.items():
-            aimed = done.aimed[assessment]
-            for reason, chosen in (("policy", count - aimed), ("drift", aimed)):
-                self._metrics.requests_chosen.labels(model, assessment, reason).inc(chosen)
+            aimed, filled = done.aimed[assessment], done.filled.get(assessment, 0)
+            chosen = {"policy": count - aimed - filled, "drift": aimed, "reference": filled}
+            for reason, number in chosen.items():
+                self._metrics.requests_chosen.labels(model, assessment, reason).inc(number)
         for assessment, count in done.shortfall.items():
             self._metrics.draws_short.labels(model, assessment).inc(count)
         if any(done.issued.values()) or done.expired or done.reissued:

@@ -83,6 +83,8 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
     parts += [_text(f"{one.name}: {one.sentence}") for one in state.performances]
     if all(one.kind != "drift" for one in state.problems):
         parts.append(_text(state.drift.sentence, "dim"))
+    if state.reference.incomplete_groups:
+        parts.append(_text(state.reference.sentence, "dim"))
     for grouping in state.groupings:
         groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(groups, state.thresholds))

@@ -103,7 +103,11 @@ class ReferenceSettings(Frozen):
     """What "now" is compared with, unless `credence reference set` has set a window of time."""
 
     labels: int = Field(default=100, ge=1)
-    """the first so many labels of every group are the reference, those that the group's grouping asked for"""
+    """the first so many labels of every group are the reference: those that the group's grouping asked for
+    while the group was not suspected"""
+    label_share: Probability = 0.5
+    """while groups lack labels of their references, this share of every assessment's requests goes evenly to
+    such groups of its grouping; 0 leaves all to the policy"""
 
 
 class EvidenceSettings(Frozen):

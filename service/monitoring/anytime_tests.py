@@ -26,6 +26,7 @@ from service.domain.request_order import Places, requested_at
 from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
+from service.monitoring.reference_labels import ranks, split_labels
 from service.statistics.e_detector import change_point
 from service.statistics.e_processes import discoveries, log_arrival_weights
 from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
@@ -59,6 +60,7 @@ class GroupingEvidence:
     labels: SumTallies  # how many labels of each group there are, and which
     used: SumTallies  # those that count now and are not of the checkpoint
     last: Places  # the highest place among the requests of these
+    waiting: Indices  # labels that may be of the reference, but wait for earlier requests to end
     reference: ReferenceWindow | None
 
     @property
@@ -117,8 +119,8 @@ def collected_evidence(
     """Evidence about the groups of one grouping; nothing is confirmed yet.
 
     With a window, the reference is what was predicted in it, and evidence begins with what was predicted
-    after it. Without one it is the first labels of every group, which count for what is asked of the group
-    itself as well.
+    after it. Without one it is the first labels of every group that were requested while it was not under
+    suspicion; they count for what is asked of the group itself as well.
 
     Labels are tallied by group [G]. Groups of which nothing has changed since `before` are not looked at.
     """
@@ -128,7 +130,10 @@ def collected_evidence(
         same = continues & before.unchanged(tallies, watched)
     else:
         before = None
-    labels, groups = watched.in_order(*labels_of(~same))
+    found, of_groups = labels_of(~same)
+    waits = ~found.suspected & (found.places >= watched.ended[of_groups])
+    waiting = np.bincount(of_groups[waits], minlength=count)
+    labels, groups = watched.in_order(found, of_groups)
     used, last = _tallies(groups, labels.marks, count), np.zeros(count, dtype=np.uint64)
     np.maximum.at(last, groups, labels.places)
     seen_before = _seen_before(groups, labels.marks, before) & continues[groups]
@@ -138,21 +143,22 @@ def collected_evidence(
         kept &= (labels.predicted_at >= reference.until) | ~base.is_closed[groups]
         labels, groups, seen_before = labels.part(kept), groups[kept], seen_before[kept]
         then = labels.predicted_at < reference.until
-        counted = ~then
+        now = counted = ~then
     else:
         left = np.where(base.is_closed, 0.0, settings.reference.labels - base.reference_labels)
-        then, counted = _ranks(groups, count) < left[groups], np.ones(len(groups), dtype=np.bool_)
+        then, now = split_labels(groups, labels.suspected, left)
+        counted = np.ones(len(groups), dtype=np.bool_)
     seen = np.bincount(groups[seen_before], minlength=count)
     known = base if before is None else before.known
     if before is not None:
         used.counts[same], used.marks[same] = before.used.counts[same], before.used.marks[same]
-        last[same] = before.last[same]
+        last[same], waiting[same] = before.last[same], before.waiting[same]
     some, numbers = np.flatnonzero(~same), np.cumsum(~same) - 1
     shares = np.exp(_log_shares(watched, settings)["changed"])
     known = known.with_part(
         some,
         assess_evidence(
-            GroupedLabels(numbers[groups], labels.scores, labels.correct, then, counted),
+            GroupedLabels(numbers[groups], labels.scores, labels.correct, then, now, counted),
             seen=seen[some],
             before=known.part(some),
             threshold=watched.threshold(settings),
@@ -162,7 +168,7 @@ def collected_evidence(
             base=base.part(some),
         ),
     )
-    return GroupingEvidence(watched, known, {}, {}, alpha, tallies, used, last, reference)
+    return GroupingEvidence(watched, known, {}, {}, alpha, tallies, used, last, waiting, reference)
 
 
 def conclude(
@@ -236,7 +242,8 @@ def _dated(collected: GroupingEvidence, group: int, labels: LabelSequence) -> Da
     """When a group changed, by its labels behind the checkpoint, in their order."""
     known, base, window = collected.known, collected.watched.base, collected.reference
     if window is None:
-        now = np.arange(len(labels.places)) >= known.reference_labels[group] - base.reference_labels[group]
+        left = known.reference_labels[[group]] - base.reference_labels[[group]]
+        now = split_labels(np.zeros(len(labels.places), np.intp), labels.suspected, left).now
     else:
         now = labels.predicted_at >= window.until
     labels = labels.part(now)
@@ -270,13 +277,7 @@ def _seen_before(groups: Indices, marks: UInt64s, before: GroupingEvidence | Non
     if before is None:
         return np.zeros(len(groups), dtype=np.bool_)
     known = before.used
-    first = _ranks(groups, len(known.counts)) < known.counts[groups]
+    first = ranks(groups, len(known.counts)) < known.counts[groups]
     left = _tallies(groups[first], marks[first], len(known.counts))
     found: Flags = first & left.same(known)[groups]
     return found
-
-
-def _ranks(groups: Indices, count: int) -> Indices:
-    """How many labels of the same group come before each, of labels that are sorted by group [n]."""
-    lengths = np.bincount(groups, minlength=count)
-    return np.asarray(np.arange(len(groups)) - (np.cumsum(lengths) - lengths)[groups], np.intp)

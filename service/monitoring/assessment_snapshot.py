@@ -18,6 +18,7 @@ from service.config.assessments import (
 from service.domain.arrays import Flags, Floats
 from service.monitoring.budget import BudgetState, budget_state
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.reference_filling import ReferenceFilling
 from service.monitoring.suspected_groups import Aim
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
@@ -73,6 +74,7 @@ class AssessmentSnapshot:
     compared: Compared | None  # for comparison, once both groups have traffic
     next: Floats | None  # probability that a group is asked next [G]; None while the policy can ask none
     aim: Aim | None  # None while no group of the grouping has drifted
+    filling: ReferenceFilling | None  # of the references of its groups; None without traffic
 
 
 def assessment_snapshot(
@@ -85,6 +87,7 @@ def assessment_snapshot(
     now: float,
     rng: np.random.Generator,
     aim: Aim | None = None,
+    filling: ReferenceFilling | None = None,
     traffic: Sequence[tuple[float, int]] = (),
 ) -> AssessmentSnapshot:
     """State of an assessment, from estimates and requests.
@@ -121,8 +124,11 @@ def assessment_snapshot(
         compared=_compared(settings, grouping)
         if isinstance(settings, ComparisonSettings) and grouping
         else None,
-        next=next_label_probabilities(settings, grouping, in_flight, rng, aim) if grouping else None,
+        next=next_label_probabilities(settings, grouping, in_flight, rng, aim, filling=filling)
+        if grouping
+        else None,
         aim=aim,
+        filling=filling,
     )
 
 
@@ -214,6 +220,8 @@ def next_label_probabilities(
     in_flight: Floats,
     rng: np.random.Generator,
     aim: Aim | None = None,
+    *,
+    filling: ReferenceFilling | None = None,
 ) -> Floats | None:
     """Probability that every group is asked next [G]; None while the policy can ask none.
 
@@ -235,9 +243,10 @@ def next_label_probabilities(
             return None
         counts[named] += 1 / named.size
     chance: Floats = counts / decisions
-    suspected = None if aim is None else aim.among(state.situation.available[0])
-    if aim is not None and suspected is not None:
-        chance = (1 - aim.label_share) * chance + aim.label_share * suspected
+    for first in (filling, aim):
+        shares = None if first is None else first.among(state.situation.available[0])
+        if first is not None and shares is not None:
+            chance = (1 - first.label_share) * chance + first.label_share * shares
     return chance
 
 

@@ -1,8 +1,11 @@
 """Which marks of traffic are due, and what traffic there was when, by those that there are (pure).
 
 The reference is the traffic of a window of time that somebody set, as near as marks tell it, or else the
-first predictions. Recent is what came since the newest mark that is as old as the window of drift, but never
-what belongs to the reference.
+first predictions that were read as they came. Recent is what came since the newest mark that is as old as the
+window of drift, but never what belongs to the reference, nor what was older than the window when it was read.
+
+Marks are made when traffic was read, which is later than it came while a consumer reads a backlog. The time
+of the newest record tells: while that is older than the window, so is all that was counted.
 """
 
 from __future__ import annotations
@@ -76,12 +79,14 @@ def due_marks(
     window: ReferenceWindow | None,
     settings: DriftSettings,
     *,
+    newest_record: float,
     now: float,
 ) -> DueMarks:
     """Which marks are to be made of the traffic, and which are to go.
 
     If some mark counts more than there is now, shards were filled again. Then no difference means anything,
-    so all marks go. `counts` are of traffic that was read at `now`.
+    so all marks go. `counts` are of traffic that was read at `now`, up to the `newest_record`. While that is
+    older than the window, the first predictions do not begin.
     """
     if any(mark.is_ahead(counts) for mark in marks.values()):
         return DueMarks({}, tuple(marks))
@@ -91,9 +96,14 @@ def due_marks(
     added: dict[MarkName, TrafficCounts] = {}
     # Those of the future were made by a clock that was ahead.
     recent = sorted(name for name in marks if name.purpose == "recent" and name.at <= now)
-    if not _named(marks, "beginning"):
+    is_aged = newest_record < now - settings.window_seconds
+    last_aged = max(_named(marks, "aged"), default=None)
+    if is_aged and (last_aged is None or marks[last_aged].predictions < counts.predictions):
+        last_aged = MarkName("aged", now)
+        added[last_aged] = counts
+    if not is_aged and not _named(marks, "beginning"):
         added[MarkName("beginning", now)] = counts
-    if not _named(marks, "first") and _enough(marks, counts, settings, now):
+    if not is_aged and not _named(marks, "first") and _enough(marks, counts, settings, now):
         added[MarkName("first", now)] = counts
     if not recent or recent[-1].at <= now - settings.window_seconds / MARKS_PER_WINDOW:
         added[MarkName("recent", now)] = counts
@@ -103,20 +113,22 @@ def due_marks(
     old = [name for name in recent if name.at <= now - settings.window_seconds]
     too_near = superfluous((name.at for name in old), now=now)
     kept = {*(name for name in recent if name.at not in too_near), *_of_reference(marks, window)}
+    if last_aged is not None:
+        kept.add(last_aged)
     return DueMarks(added, tuple(name for name in marks if name not in kept))
 
 
 def _enough(marks: Marks, counts: TrafficCounts, settings: DriftSettings, now: float) -> bool:
     """Whether the first predictions are a reference: so many, of a window, as nights are not days.
 
-    Those that were there when traffic was first marked came before, nobody knows how long.
+    Those that were there when traffic was first marked came before, nobody knows when: they may be a backlog.
     """
-    if counts.predictions < settings.reference_predictions:
-        return False
     begun = min(_named(marks, "beginning"), default=None)
-    came_before = counts if begun is None else marks[begun]
-    late = begun is not None and begun.at <= now - settings.window_seconds
-    return late or bool(came_before.predictions >= settings.reference_predictions)
+    return (
+        begun is not None
+        and begun.at <= now - settings.window_seconds
+        and counts.predictions - marks[begun].predictions >= settings.reference_predictions
+    )
 
 
 def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName]:
@@ -164,15 +176,19 @@ def compared_traffic(
     set_at = 0.0 if window is None else window.set_at
     beginning = min(_named(marks, "beginning"), default=None)
     begin = next((name for name in _named(marks, "since") if name.set_at == set_at), None)
+    if window is None:
+        begin = beginning
     ends = _named(marks, "first" if window is None else "until")
     end = min((name for name in ends if name.set_at == set_at), default=None)
     if end is None:
         return None
     wanted = now - settings.window_seconds
     # The end of the reference, where that is nearer. There is no older mark once the window is made longer.
-    later = [n for n in _named(marks, "recent") if n.at <= now and _after(n, end, marks, now)]
+    # Nothing that was older than the window when it was read is recent.
+    start = max((n for n in _named(marks, "aged") if _after(n, end, marks, now)), default=end)
+    later = [n for n in _named(marks, "recent") if n.at <= now and _after(n, start, marks, now)]
     old = [n for n in later if n.at <= wanted]
-    base = max(old) if old else min([end, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
+    base = max(old) if old else min([start, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
     recent_counts = counts.since(marks[base])
     ended = marks[end].shared_with(counts)
     timed = begin or (beginning if beginning is not None and beginning.at <= end.at else end)

@@ -10,22 +10,25 @@ from scipy import special
 
 from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
-from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace
+from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace, definitions, grouping_key
 from service.domain.groupings import bin_names
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.checkpoint_schedule import ComparedTraffic, Stretch, compared_traffic
+from service.monitoring.drift_holding import held_verdicts, new_verdicts
 from service.monitoring.drift_mixes import CLASSES, SCORES, GroupedTraffic
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import beta as betas
 from service.statistics.drift import (
     MixDrift,
+    can_show,
     drift_scores,
     expected_accuracy,
     kolmogorov_smirnov,
     mix_drift,
     volume_ratio,
 )
+from service.store.drift_verdicts import DriftVerdict, DriftVerdicts
 from service.store.references import ReferenceWindow
 from service.store.traffic_checkpoints import Marks
 
@@ -42,11 +45,21 @@ class GroupingDrift:
     volume_ratio: Floats  # recent predictions a second, over those in the reference
     suspicion: Floats  # distance of the group from its reference beyond noise, by the mix that is farthest
     drifted: Flags  # whether that is more than `drift.max_distance`
+    can_show: Flags  # whether recent traffic is enough for any drift to show
+    # groups that have drifted by an earlier verdict, as their recent traffic is too little for another one
+    held: Mapping[int, DriftVerdict]
     expected_accuracy: Floats  # from recent scores and the accuracies of score bins
     below_expected: Floats  # probability that the accuracy is less than that
 
+    @property
+    def has_recent(self) -> Flags:
+        """Whether the group has had recent traffic [G]."""
+        return np.asarray(self.recent.sum(axis=1) > 0, np.bool_)
+
     def mix_of(self, group: int) -> str:
         """The mix by which a group is farthest from its reference."""
+        if group in self.held:
+            return self.held[group].mix
         return max(self.mixes, key=lambda name: self.mixes[name].excess[group])
 
 
@@ -61,6 +74,7 @@ class ModelDrift:
     recent_since: float  # seconds since the epoch
     # those that have traffic, and are in the reference; not those that were added since
     groupings: Mapping[str, GroupingDrift]
+    verdicts: DriftVerdicts  # of groups that have drifted; those that hold, and new ones
 
 
 def model_drift(
@@ -70,12 +84,14 @@ def model_drift(
     marks: Marks,
     reference: ReferenceWindow | None,
     groupings: Mapping[str, GroupingSnapshot],
+    verdicts: DriftVerdicts | None = None,
     now: float,
 ) -> ModelDrift | None:
     """How far recent traffic is from the reference; None while there is no reference.
 
     A grouping, or a mix, whose table is younger than the reference has nothing to be compared with, and is
-    left out until a reference is set that has it. `now` is when the traffic was read.
+    left out until a reference is set that has it. A group that had drifted by the stored `verdicts` stays so
+    while its recent traffic is too little to tell. `now` is when the traffic was read.
     """
     compared = compared_traffic(marks, TrafficCounts.of(index.traffic), reference, settings, now=now)
     if compared is None:
@@ -86,11 +102,15 @@ def model_drift(
     comparisons = mixes * sum(len(grouping.groups) for grouping in groupings.values())
     accuracies = _bin_accuracies(space, groupings)
     found: dict[str, GroupingDrift] = {}
+    until = compared.reference.until
+    stored = verdicts.groupings if verdicts is not None and verdicts.reference_until == until else {}
+    keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
+    verdicts_after: dict[str, dict[str, DriftVerdict]] = {}
     for name, estimates in groupings.items():
         grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
         before, after = (grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent))
         if before is not None and after is not None:
-            found[name] = _grouping_drift(
+            found[name], drifted = _grouping_drift(
                 grouped,
                 estimates,
                 compared,
@@ -99,7 +119,11 @@ def model_drift(
                 comparisons=comparisons,
                 accuracies=accuracies,
                 max_distance=settings.max_distance,
+                stored=stored.get(keys[name], {}),
+                now=now,
             )
+            if drifted:
+                verdicts_after[keys[name]] = drifted
     return ModelDrift(
         reference_predictions=compared.reference.predictions,
         reference_since=compared.reference.since,
@@ -107,6 +131,7 @@ def model_drift(
         recent_predictions=compared.recent.predictions,
         recent_since=compared.recent.since,
         groupings=found,
+        verdicts=DriftVerdicts(until, verdicts_after),
     )
 
 
@@ -120,27 +145,52 @@ def _grouping_drift(
     comparisons: int,
     accuracies: Floats,
     max_distance: float,
-) -> GroupingDrift:
+    stored: Mapping[str, DriftVerdict],
+    now: float,
+) -> tuple[GroupingDrift, dict[str, DriftVerdict]]:
+    """Drift of the groups of one grouping, and the verdicts of those that have drifted, by name."""
     mixes = {
         mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
         for mix in grouped.mixes(compared.reference.counts, compared.recent.counts)
     }
-    suspected = drift_scores(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
+    of_mixes, nothing = list(mixes.values()), np.zeros(len(grouped.names))
+    suspected = drift_scores(of_mixes) if mixes else nothing
+    drifted = suspected > max_distance
+    volume = _volume_ratio(grouped, compared.reference, compared.recent)
+    partial = grouped.is_partial(compared.reference.counts) | grouped.is_partial(compared.recent.counts)
+    predictions = np.where(partial, 0, recent.sum(axis=1))
+    held = held_verdicts(
+        grouped.names,
+        stored,
+        drifted=drifted,
+        mixes=mixes,
+        predictions=predictions,
+        volume_ratio=volume,
+        max_distance=max_distance,
+    )
+    verdicts = new_verdicts(
+        grouped.names, stored, held, drifted=drifted, mixes=mixes, predictions=predictions, now=now
+    )
+    for group, verdict in held.items():
+        suspected[group], drifted[group] = verdict.score, True
     expected = expected_accuracy(recent, accuracies)
     # By the Beta of the same moments: the exact mixture would take as long as all the rest.
     accuracy = estimates.beliefs.accuracy
     below = special.betainc(*betas.matching(accuracy.mean(), accuracy.variance()), expected)
-    return GroupingDrift(
+    found = GroupingDrift(
         reference=reference,
         recent=recent,
         mixes=mixes,
         score_difference=kolmogorov_smirnov(reference, recent),
-        volume_ratio=_volume_ratio(grouped, compared.reference, compared.recent),
+        volume_ratio=volume,
         suspicion=suspected,
-        drifted=suspected > max_distance,
+        drifted=drifted,
+        can_show=can_show(of_mixes, max_distance) if mixes else nothing > 0,
+        held=held,
         expected_accuracy=expected,
         below_expected=np.asarray(below, np.float64),
     )
+    return found, verdicts
 
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:

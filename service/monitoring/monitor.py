@@ -16,6 +16,7 @@ from service.monitoring.background_performance import POOLED_SCORES, Performance
 from service.monitoring.binary_performance import performance_facts
 from service.monitoring.checkpoint_schedule import due_marks, traffic_history
 from service.monitoring.count_trends import STEP_SECONDS, counts_at, due_history
+from service.monitoring.drift_holding import due_verdicts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Timeline, moment
@@ -123,6 +124,7 @@ class ModelMonitor:
             marks=marks,
             counts=self.count_histories.history(),
             short=dict(self._short),
+            verdicts=self.reader.drift_verdicts(),
         )
 
     def _estimates_a_week_ago(self, facts: Facts, now: float) -> WeekAgo | None:
@@ -187,7 +189,7 @@ class ModelMonitor:
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
-        """Mark traffic, keep evidence and counts, expire what is due, let assessments ask by the snapshot.
+        """By the last snapshot: mark traffic, keep evidence and counts, expire what is due, and ask.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -201,10 +203,13 @@ class ModelMonitor:
             TrafficCounts.of(traffic.traffic),
             self._facts.reference,
             self.settings.drift,
+            newest_record=traffic.newest_record,
             now=self._snapshot.taken_at,
         )
-        if due:
-            self.mark_store.keep(due.added, going=due.removed, epoch=epoch)
+        drift = self._snapshot.drift
+        verdicts = None if drift is None else due_verdicts(self._facts.verdicts, drift.verdicts)
+        if due or verdicts is not None:
+            self.mark_store.keep(due.added, going=due.removed, epoch=epoch, verdicts=verdicts)
         self._keep_evidence(self._facts, epoch)
         self._keep_counts(self._facts, epoch, self._snapshot.taken_at)
         done = self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)

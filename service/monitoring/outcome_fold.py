@@ -146,7 +146,9 @@ class OutcomeFold:
             if name not in known.groupings:
                 (outcome,) = rows.outcome_keys(slice(row, row + 1)).tolist()
                 place = request_place(fact.requested_at, fact.request_id)
-                self._shared.add(outcome, place, grouping=name, group=drawn_group(fact))
+                self._shared.add(
+                    outcome, place, grouping=name, group=drawn_group(fact), suspected=fact.suspected
+                )
             self._withdraw(np.array([row]))
             rows["source"][row] = self._sources.code(
                 known.with_further(self._sources.source(draw.assessment, fact))
@@ -183,6 +185,7 @@ class OutcomeFold:
             pending=np.ones(len(outcomes), dtype=np.bool_),
             place=request_places((fact.requested_at, fact.request_id) for fact in facts),
             drawn_for=[self._drawn.code(fact) for fact in facts],
+            suspected=[fact.suspected for fact in facts],
         )
 
     def _first_voted(self) -> float:

@@ -38,12 +38,14 @@ _COLUMNS = {
     "pending": np.bool_,
     "place": np.uint64,
     "drawn_for": np.int32,
+    "suspected": np.bool_,
 }
-"""Of every outcome, 68 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 69 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
 `sum` is which of the sums it counts in: none if it is retracted, of a class that the model does not have,
 or `pending`, which means that its sum is to be found.
-`place` is that of its request among all requests, and `drawn_for` the group that the request was drawn for.
+`place` is that of its request among all requests, `drawn_for` the group that the request was drawn for, and
+`suspected` whether that group was under suspicion then.
 """
 
 _SEQUENCE_BITS = 20
@@ -194,7 +196,13 @@ class SharedDraws:
 
     def __init__(self) -> None:
         self._columns = GrowingColumns(
-            {"outcome": np.int64, "place": np.uint64, "grouping": np.int32, "group": np.int32}
+            {
+                "outcome": np.int64,
+                "place": np.uint64,
+                "grouping": np.int32,
+                "group": np.int32,
+                "suspected": np.bool_,
+            }
         )
         self._groupings: dict[str, int] = {}
         self._groups: dict[GroupKey, int] = {}
@@ -202,25 +210,30 @@ class SharedDraws:
     def __len__(self) -> int:
         return len(self._columns)
 
-    def add(self, outcome: int, place: int, *, grouping: str, group: GroupKey) -> None:
+    def add(self, outcome: int, place: int, *, grouping: str, group: GroupKey, suspected: bool) -> None:
         """Add a draw of an outcome, for a group of a grouping; its place is in the order of requests."""
         self._columns.extend(
             outcome=[outcome],
             place=np.array([place], np.uint64),
             grouping=[self._groupings.setdefault(grouping, len(self._groupings))],
             group=[self._groups.setdefault(group, len(self._groups))],
+            suspected=[suspected],
         )
 
-    def places(self, grouping: str, outcomes: Ints, places: Places) -> Places:
-        """Places of outcomes in the sample of one grouping, from those of their requests [n]."""
+    def places(self, grouping: str, outcomes: Ints, places: Places, suspected: Flags) -> tuple[Places, Flags]:
+        """Places of outcomes in the sample of one grouping, from those of their requests [n].
+
+        And whether their groups in that grouping were suspected, likewise.
+        """
         code = self._groupings.get(grouping)
         if code is None:
-            return places
+            return places, suspected
         chosen = np.flatnonzero(self._columns["grouping"] == code)
         rows, found = _rows(outcomes, self._columns["outcome"][chosen])
-        own = places.copy()
+        own, flags = places.copy(), suspected.copy()
         own[rows[found]] = self._columns["place"][chosen[found]]
-        return own
+        flags[rows[found]] = self._columns["suspected"][chosen[found]]
+        return own, flags
 
     def first_places(self, outcomes: Ints) -> dict[GroupKey, int]:
         """Of every group that such draws were made for, the place of the first one."""
@@ -238,7 +251,8 @@ class SharedDraws:
     def keep(self, outcomes: Ints) -> None:
         """Drop draws whose outcome was trimmed."""
         _, found = _rows(outcomes, self._columns["outcome"])
-        kept = {name: self._columns[name][found].copy() for name in ("outcome", "place", "grouping", "group")}
+        names = ("outcome", "place", "grouping", "group", "suspected")
+        kept = {name: self._columns[name][found].copy() for name in names}
         self._columns = GrowingColumns({name: column.dtype for name, column in kept.items()})
         self._columns.extend(**kept)
 

@@ -40,6 +40,7 @@ class LabelSequence(Columns):
     correct: Flags  # whether that is the true class
     predicted_at: Floats  # when it was predicted, seconds since the epoch
     places: Places  # of their requests among all requests, as `service/domain/request_order.py` gives them
+    suspected: Flags  # whether the group was under suspicion at the time of the request
 
 
 class OutcomeLedger(OutcomeFold):
@@ -182,21 +183,23 @@ class OutcomeLedger(OutcomeFold):
         rows, of_sums = self._rows, self._sums.cells
         asked = self.is_drawn_for(grouping)[self._sums.sources]
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
+        places, suspected = self._places(grouping)
         return LabelSequence(
             marks=self._rows.marks(chosen),
             cells=of_sums[rows["sum"][chosen]],
             scores=rows["score"][chosen],
             correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
-            places=self._places(grouping)[chosen],
+            places=places[chosen],
+            suspected=suspected[chosen],
         )
 
-    def _places(self, grouping: str) -> Places:
-        """Places of all outcomes in the sample of a grouping [rows]."""
-        places: Places = self._rows["place"]
+    def _places(self, grouping: str) -> tuple[Places, Flags]:
+        """Places of all outcomes in a grouping's sample, and whether their groups were suspected [rows]."""
+        places, suspected = self._rows["place"], self._rows["suspected"]
         if not len(self._shared):
-            return places
-        return self._shared.places(grouping, self._rows.outcome_keys(), places)
+            return places, suspected
+        return self._shared.places(grouping, self._rows.outcome_keys(), places, suspected)
 
     def first_requests(self) -> dict[tuple[str, str], int]:
         """Of every group that labels were requested for, the place of the first such request.

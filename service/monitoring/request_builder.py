@@ -127,10 +127,13 @@ class RequestBuilder:
         """Hashed once, as a model may have thousands of classes."""
         return definitions(self.space)
 
-    def request(self, item: Pooled, assessment: str, group: str, *, now: float) -> Draw:
+    def request(
+        self, item: Pooled, assessment: str, group: str, *, now: float, suspected: bool = False
+    ) -> Draw:
         """A pooled item turned into a request; it does not reveal the prediction, unless configured.
 
-        It was drawn for a group of the grouping that the assessment asks about.
+        It was drawn for a group of the grouping that the assessment asks about. The label of a group that is
+        `suspected` now is not of its reference.
         """
         settings = self.settings.assessments[assessment]
         record, grouping = item.record, settings.asked_grouping
@@ -174,6 +177,7 @@ class RequestBuilder:
                     votes=record.votes,
                     voters=self.space.voters_of(grouping),
                     definition=self._definitions[grouping],
+                    suspected=suspected,
                 )
             ),
             message=encode_json(message),
@@ -186,6 +190,7 @@ class RequestBuilder:
                 attempt=1,
                 requested_at=now,
                 vendor=vendor,
+                suspected=suspected,
             ),
             deadline=deadline,
         )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Flags
 from service.domain.cells import AGREE, DISAGREE
-from service.monitoring.assessment_snapshot import AcquisitionState, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import (
+    AcquisitionState,
+    AssessmentSnapshot,
+    acquisition_state,
+    select_groups,
+)
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
-from service.monitoring.suspected_groups import Aim
 from service.store.facts import TrafficFacts
 from service.store.requests import Draw, Payment, RequestStore
 
@@ -29,6 +34,8 @@ class Round:
     shortfall: dict[str, int]  # requests that found nothing to draw, per assessment
     expired: int  # requests that ended unanswered
     reissued: int  # requests that were issued once more
+    # those issued for groups whose reference is not complete, per assessment with any
+    filled: dict[str, int] = field(default_factory=dict)
 
 
 _DrawItems = Callable[[Sequence[str]], list[Draw | None]]
@@ -73,12 +80,15 @@ class RequestIssuer:
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
         shortfall: dict[str, int] = {}
+        filled: dict[str, int] = {}
         if snapshot is not None and traffic is not None:
             for name, settings in self.builder.settings.assessments.items():
-                issued[name], aimed[name], shortfall[name] = self._ask_for(
+                issued[name], aimed[name], shortfall[name], filling = self._ask_for(
                     name, settings, snapshot, traffic, epoch=epoch, now=now
                 )
-        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"))
+                if filling:
+                    filled[name] = filling
+        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"), filled)
 
     def _ask_for(
         self,
@@ -89,7 +99,7 @@ class RequestIssuer:
         *,
         epoch: int,
         now: float,
-    ) -> tuple[int, int, int]:
+    ) -> tuple[int, int, int, int]:
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
         budget = state.budget
@@ -97,16 +107,19 @@ class RequestIssuer:
         reserve = 0 if state.aim is None else max(0, min(budget.reserve, most))
         wanted = min(budget.available, most)
         if wanted <= 0 and reserve == 0:
-            return 0, 0, 0
+            return 0, 0, 0, 0
+        suspected = state.filling.suspected_names if state.filling else frozenset[str]()
         drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
 
         def draw(groups: Sequence[str]) -> list[Draw | None]:
             return [
-                None if item is None else self.builder.request(item, name, group, now=now)
+                None
+                if item is None
+                else self.builder.request(item, name, group, now=now, suspected=group in suspected)
                 for group, item in zip(groups, drawer.draw(groups), strict=True)
             ]
 
-        aimed = 0
+        aimed = filled = 0
         if (ensemble := snapshot.ensembles.get(name)) is not None:
             planned = self.rng.permutation(np.repeat(ensemble.groups, ensemble.plan))
             wanted = min(wanted, len(planned))
@@ -115,10 +128,10 @@ class RequestIssuer:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
         elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
             wants = _Wanted(budget.available, reserve, most)
-            draws, aimed = self._follow(draw, asking, state.aim, grouping.groups, wants)
+            draws, aimed, filled = self._follow(draw, asking, state, wants)
             wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)
         else:
-            return 0, 0, 0
+            return 0, 0, 0, 0
         statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
@@ -132,15 +145,22 @@ class RequestIssuer:
             now=now,
             draws=draws,
         )
-        return statuses.count("issued"), statuses[:aimed].count("issued"), wanted - len(draws)
+        by_drift, by_reference = statuses[:aimed], statuses[aimed : aimed + filled]
+        return (
+            statuses.count("issued"),
+            by_drift.count("issued"),
+            wanted - len(draws),
+            by_reference.count("issued"),
+        )
 
     def _follow(
-        self, draw: _DrawItems, asking: AcquisitionState, aim: Aim | None, names: list[str], wants: _Wanted
-    ) -> tuple[list[Draw], int]:
+        self, draw: _DrawItems, asking: AcquisitionState, state: AssessmentSnapshot, wants: _Wanted
+    ) -> tuple[list[Draw], int, int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups are suspected, it names its share of them first, and those that the reserve pays;
-        these items come first, and their number is returned too. What it does not find is the policy's.
+        Where groups are suspected, it names its share of them first, and those that the reserve pays; then
+        references that are not complete name theirs. The items of both come first, and their numbers are
+        returned too. What they do not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
@@ -148,24 +168,47 @@ class RequestIssuer:
         """
         beliefs, available = asking.situation.beliefs, asking.situation.available
         draws: list[Draw] = []
-        aimed = 0
+        counts: list[int] = []  # items of suspected groups, then of groups with incomplete references
         wanted = wants.any_group(wants.reserve)
-        suspected = [] if aim is None else aim.groups(available[0], wanted, self.rng, reserve=wants.reserve)
-        while suspected or len(draws) < wanted:
-            named = suspected or select_groups(asking, beliefs, available, wanted - len(draws), self.rng)
-            if not named:
+        while len(counts) < 2 or len(draws) < wanted:  # noqa: PLR2004 - both are named before the policy
+            left = wanted - len(draws)
+            named = self._next_groups(
+                len(counts), asking, state, available=available, wanted=left, reserve=wants.reserve
+            )
+            if not named and len(counts) == 2:  # noqa: PLR2004 - the policy names none
                 break
             available = available.copy()
-            for group, item in zip(named, draw([names[group] for group in named]), strict=True):
+            for group, item in zip(named, draw([state.groups[group] for group in named]), strict=True):
                 if item is None:
                     available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
                     draws.append(item)
-            if suspected:
-                suspected, aimed = [], len(draws)
-                wanted = wants.any_group(min(wants.reserve, aimed)) + min(wants.reserve, aimed)
-        return draws, aimed
+            if not counts:
+                counts.append(len(draws))
+                wanted = wants.any_group(min(wants.reserve, len(draws))) + min(wants.reserve, len(draws))
+            elif len(counts) == 1:
+                counts.append(len(draws) - counts[0])
+        aimed, filled = counts
+        return draws, aimed, filled
+
+    def _next_groups(
+        self,
+        step: int,
+        asking: AcquisitionState,
+        state: AssessmentSnapshot,
+        *,
+        available: Flags,
+        wanted: int,
+        reserve: int,
+    ) -> list[int]:
+        """Groups to ask: suspicion names them at step 0, incomplete references at step 1, then the policy."""
+        if step == 0:
+            aim = state.aim
+            return [] if aim is None else aim.groups(available[0], wanted, self.rng, reserve=reserve)
+        if step == 1:
+            return [] if state.filling is None else state.filling.groups(available[0], wanted, self.rng)
+        return select_groups(asking, asking.situation.beliefs, available, wanted, self.rng)
 
     def _pair(self, draw: _DrawItems, share: float, wanted: int) -> list[Draw]:
         """Items on which champion and challenger disagree, by their share of all, and others beside them.

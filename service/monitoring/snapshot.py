@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from service.config.assessments import ChallengeSettings, EnsembleSettings
+from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
-from service.domain.arrays import Floats, Ints
+from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -26,10 +26,12 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.monitoring.problem import Problem
 from service.monitoring.problems import listed_problems, snapshot_problems
+from service.monitoring.reference_filling import ReferenceFilling, reference_filling, suspected_groups
 from service.monitoring.suspected_groups import suspected_aim
 from service.monitoring.week_ago import WeekAgo
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.count_histories import CountHistory
+from service.store.drift_verdicts import DriftVerdicts
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
@@ -54,6 +56,8 @@ class Facts:
     counts: CountHistory = ()  # by earlier times
     short: Mapping[str, int] = field(default_factory=dict)  # draws that found no item, not in `counts` yet
     week_ago: WeekAgo | None = None  # None where there were no labels then
+    # groups that had drifted in the last round of the leader
+    verdicts: DriftVerdicts | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class ModelSnapshot:
     settings: ModelSettings
     taken_at: float  # seconds since the epoch
     predictions: int
+    newest_record: float  # when the newest record came, seconds since the epoch; infinite if not known
     attributes: Mapping[str, AttributeTraffic]  # that groupings use, by name
     pool_items: int  # unlabelled
     pool_item_age: float | None  # median, seconds, from a sample; None of an empty pool
@@ -145,8 +150,13 @@ def take_snapshot(
         marks=facts.marks,
         reference=reference,
         groupings=groupings,
+        verdicts=facts.verdicts,
         now=now,
     )
+    suspected = {
+        name: suspected_groups(grouping, None if drift is None else drift.groupings.get(name))
+        for name, grouping in groupings.items()
+    }
     predictions_by_time = sorted((mark.at, counts.predictions) for mark, counts in facts.marks.items())
     predictions_by_time.append((now, facts.traffic.traffic.predictions))
     assessments = {
@@ -158,6 +168,7 @@ def take_snapshot(
             interval=settings.interval,
             now=now,
             rng=rng,
+            filling=_filling(settings, assessment, groupings, requests, suspected),
             aim=suspected_aim(
                 groupings.get(assessment.asked_grouping),
                 None if drift is None else drift.groupings.get(assessment.asked_grouping),
@@ -197,6 +208,7 @@ def take_snapshot(
         settings=settings,
         taken_at=now,
         predictions=facts.traffic.traffic.predictions,
+        newest_record=facts.traffic.newest_record,
         attributes=attribute_traffic(index.space, facts.traffic.traffic),
         pool_items=sum(facts.traffic.pool_sizes.values()),
         pool_item_age=_pool_item_age(facts.traffic, now),
@@ -222,6 +234,23 @@ def take_snapshot(
     faults = (one.fault for one in snapshot_problems(taken))
     before = None if last is None else last.since
     return replace(taken, since=faults_since(faults, before=before, past=past, now=now))
+
+
+def _filling(
+    settings: ModelSettings,
+    assessment: AssessmentSettings,
+    groupings: Mapping[str, GroupingSnapshot],
+    requests: RequestFacts,
+    suspected: Mapping[str, Flags],
+) -> ReferenceFilling | None:
+    """What the references of the grouping that an assessment asks by still need."""
+    name = assessment.asked_grouping
+    if name not in groupings:
+        return None
+    asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
+    drawn = [each for one in requests.open.values() for each in (one, *one.shared)]
+    opened = [each for each in drawn if each.assessment in asking]
+    return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

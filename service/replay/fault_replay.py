@@ -189,12 +189,14 @@ class Watched:
         items, rules, runs = self._items, self._rules, len(self._rngs)
         own = items.groups[self._drawn] == items.faulty
         weight = float(log_arrival_weights(np.array([items.faulty + 1]))[0]) - np.log(KINDS)
+        in_reference = (np.cumsum(own, axis=1) <= rules.reference_labels)[own]
         self._evidence = assess_evidence(
             GroupedLabels(
                 groups=np.nonzero(own)[0],
                 scores=items.scores[self._drawn[own]],
                 correct=self._right[own],
-                in_reference=(np.cumsum(own, axis=1) <= rules.reference_labels)[own],
+                in_reference=in_reference,
+                is_compared=~in_reference,
                 is_counted=np.ones(int(own.sum()), np.bool_),
             ),
             seen=self._evidence.labels.astype(np.intp),

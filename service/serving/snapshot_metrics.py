@@ -59,6 +59,8 @@ SHOWN = MetricTable[ShownGroups](_GROUPING, (
 ))
 DRIFTED = MetricTable[GroupingDrift](_GROUPING, (
     Metric("credence_grouping_groups_drifted", "groups", "Groups that have drifted, including those in `other`; absent while there is no reference.", lambda drift: int(drift.drifted.sum())),
+    Metric("credence_grouping_groups_drift_held", "groups", "Drifted groups by an earlier verdict, which holds because their recent traffic is too little for another one.", lambda drift: len(drift.held), off_dashboards="the recent predictions of each group show why"),
+    Metric("credence_grouping_groups_without_recent_traffic", "groups", "Groups in the reference without recent traffic, including those in `other`; absent while there is no reference.", lambda drift: int(((drift.reference.sum(axis=1) > 0) & ~drift.has_recent).sum()), off_dashboards="the recent predictions of each group show it"),
 ))
 ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
     Metric("credence_assessment_budget_labels", "labels", "Labels that the budget allows in one period.", lambda state: state.settings.budget.labels),

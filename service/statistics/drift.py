@@ -34,7 +34,8 @@ class MixDrift:
     """Distance of one mix of every group from the reference."""
 
     distance: Floats  # of Jensen and Shannon, as observed, in [0, 1] [G]; NaN without traffic on either side
-    excess: Floats  # the same minus the noise, at least 0 [G]; 0 where the distance is NaN
+    noise: Floats  # distance that noise alone may explain [G]; infinite without traffic on either side
+    excess: Floats  # distance minus noise, at least 0 [G]; 0 where the distance is NaN
 
 
 def mix_counts(groups: Indices, kinds: Indices, counts: Ints, shape: tuple[int, int]) -> Ints:
@@ -57,7 +58,7 @@ def mix_drift(reference: Ints, recent: Ints, *, comparisons: int) -> MixDrift:
     distance = np.where(has_traffic, np.sqrt(np.clip(divergence, 0.0, 1.0)), np.nan)
     kinds = ((reference + recent) > 0).sum(axis=1)
     noise = _distance_by_noise(n, m, kinds, FALSE_SHARE / comparisons)
-    return MixDrift(distance, np.where(has_traffic, np.maximum(distance - noise, 0.0), 0.0))
+    return MixDrift(distance, noise, np.where(has_traffic, np.maximum(distance - noise, 0.0), 0.0))
 
 
 def _distance_by_noise(n: Ints, m: Ints, kinds: Ints, chance: float) -> Floats:
@@ -100,6 +101,11 @@ def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
     """
     promised = recent @ np.where(np.isnan(accuracies), 0.0, accuracies)
     return ratio(promised, recent.sum(axis=1))
+
+
+def can_show(mixes: Sequence[MixDrift], max_distance: float) -> Flags:
+    """Whether the group's traffic is enough for any drift to show: the largest one exceeds the noise [G]."""
+    return np.asarray(np.min([mix.noise for mix in mixes], axis=0) < 1 - max_distance, np.bool_)
 
 
 def drift_label_shares(scores: Floats, drifted: Flags) -> Floats | None:

@@ -37,7 +37,7 @@ _NEAR_END: Final = 1e-6  # a reference's bound is clipped to be this far from 0 
 class Tally(NamedTuple):
     """Labels by group [G], and the correct ones of them.
 
-    Those that count for the group itself, those of the reference, and those of "now".
+    Those that count for the group itself, those of the reference, and those of "now". Some may be of neither.
     """
 
     labels: Floats
@@ -60,6 +60,7 @@ class GroupedLabels:
     scores: Floats  # of the predicted class
     correct: Flags  # whether it is the true class
     in_reference: Flags  # whether it is in the reference
+    is_compared: Flags  # whether it is compared with the reference
     is_counted: Flags  # whether it counts for the group itself, whatever the reference
 
     def part(self, which: Flags | slice) -> GroupedLabels:
@@ -77,8 +78,9 @@ class GroupedLabels:
 
     def tally(self, group_count: int) -> Tally:
         """Their numbers by group."""
-        sorts = 8 * self.groups + 4 * self.in_reference + 2 * self.is_counted + self.correct
-        found = np.bincount(sorts, minlength=8 * group_count).reshape(-1, 2, 2, 2).astype(np.float64)
+        times = np.where(self.is_compared, 0, 2 - self.in_reference)  # now, reference, or neither
+        sorts = 12 * self.groups + 4 * times + 2 * self.is_counted + self.correct
+        found = np.bincount(sorts, minlength=12 * group_count).reshape(-1, 3, 2, 2).astype(np.float64)
         by_time, by_count = found.sum(axis=2), found.sum(axis=1)
         return Tally(
             labels=by_count[:, 1].sum(axis=1),
@@ -188,7 +190,7 @@ def assess_evidence(
     columns["baseline"][base.is_closed] = base.baseline[base.is_closed]
     again = moved | restarted
     columns["bets"][again] = base.bets[again]
-    followed = ~labels.in_reference & (again[labels.groups] | (rank >= seen[labels.groups]))
+    followed = labels.is_compared & (again[labels.groups] | (rank >= seen[labels.groups]))
     followed &= ~np.isnan(columns["baseline"])[labels.groups]
     placed = np.where(again, base.now_labels, before.now_labels).astype(np.intp)
     for some in labels.part(followed).portions():

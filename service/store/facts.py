@@ -14,6 +14,7 @@ from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
 from service.store.connection import Connection, ModelStore, translate_redis_errors
+from service.store.drift_verdicts import DriftVerdicts
 from service.store.keys import ModelKeys
 from service.store.records import (
     Fact,
@@ -110,6 +111,8 @@ class TrafficFacts:
         pool_sizes: pooled items per partition.
         pool_times: when a random sample of them was predicted, per partition.
         offsets: next offset per partition.
+        newest_record: time of the newest record of all partitions, seconds since the epoch; infinite if no
+            record has a time.
         probability_sums: per predicted class with any, the weighted sums of its class probabilities
             [classes].
         clipped: how many predictions ever had a time that was replaced by a bound, by direction.
@@ -122,6 +125,7 @@ class TrafficFacts:
     offsets: dict[int, int]
     probability_sums: dict[int, Floats]
     clipped: dict[str, int] = field(default_factory=dict)
+    newest_record: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ class FactReader(ModelStore):
             # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hmget(keys.shard(partition), "next_offset", "landmark", "clipped")
+                pipeline.hmget(keys.shard(partition), "next_offset", "landmark", "newest_record", "clipped")
                 pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
@@ -169,11 +173,11 @@ class FactReader(ModelStore):
         heads, pages, sizes, samples, packed_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
         shards = [
             stored_traffic(self._specs, landmark, fields)[0]
-            for (_, landmark, _), fields in zip(heads, pages, strict=True)
+            for (_, landmark, *_), fields in zip(heads, pages, strict=True)
         ]
         sums = [unpack_probability_sums(packed) for packed in packed_sums]
         clipped: Counter[str] = Counter()
-        for _, _, counted in heads:
+        for *_, counted in heads:
             clipped.update(unpack_clipped(counted))
         return TrafficFacts(
             partitions=partitions,
@@ -183,9 +187,12 @@ class FactReader(ModelStore):
                 p: np.array([decode_pool_record(record).time for record in sample[1::2]])
                 for p, sample in zip(partitions, samples, strict=True)
             },
-            offsets={p: int(offset or 0) for p, (offset, _, _) in zip(partitions, heads, strict=True)},
+            offsets={p: int(offset or 0) for p, (offset, *_) in zip(partitions, heads, strict=True)},
             probability_sums=merge_probability_sums(
                 [(shard.landmark, each) for shard, each in zip(shards, sums, strict=True)], self._decay
+            ),
+            newest_record=max(
+                (float(newest) for _, _, newest, _ in heads if newest is not None), default=math.inf
             ),
             clipped=dict(clipped),
         )
@@ -227,6 +234,10 @@ class FactReader(ModelStore):
     def marks(self) -> Marks:
         """Traffic by earlier times; read before the traffic, which then is no less than by any mark."""
         return self._marks.marks()
+
+    def drift_verdicts(self) -> DriftVerdicts | None:
+        """The groups that had drifted in the last round of the leader."""
+        return self._marks.verdicts()
 
     def reference(self) -> ReferenceWindow | None:
         """What "now" is compared with, if a window was set."""

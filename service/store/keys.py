@@ -13,7 +13,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/grouping_pool.py`) | the layout |
 | `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
 | `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
-| `P:{m}:L:marks` | hash | purpose, reference and time of a mark -> predictions counted by then, in every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
+| `P:{m}:L:marks` | hash | purpose, reference and time of a mark -> predictions counted by then, in every table (zlib of MessagePack; `service/domain/traffic_counts.py`); `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |

@@ -43,6 +43,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         voters: whose votes the item was drawn by: the challenger, or a fingerprint of the ensemble; empty for
             all other assessments.
         definition: `Grouping.definition` at the time of the request.
+        suspected: whether the group was under suspicion at the time of the request.
     """
 
     request_id: str
@@ -57,6 +58,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     votes: dict[str, str] = {}
     voters: str = ""
     definition: bytes = b""
+    suspected: bool = False
 
 
 class LabelFact(msgspec.Struct, frozen=True, array_like=True, gc=False):

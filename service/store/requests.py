@@ -31,6 +31,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         requested_at: when the first attempt was issued, seconds since the epoch.
         vendor: the vendor that was asked last; empty if no vendors were configured.
         shared: further draws of the same item.
+        suspected: whether the group was under suspicion when the first attempt was issued.
     """
 
     assessment: str
@@ -42,6 +43,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     requested_at: float
     vendor: str = ""
     shared: tuple[OpenRequest, ...] = ()
+    suspected: bool = False
 
 
 @dataclass(frozen=True)

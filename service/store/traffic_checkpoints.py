@@ -2,7 +2,8 @@
 
 The traffic between two marks is their difference (`service/domain/traffic_counts.py`). The name of a hash's
 field says what a mark is for, of which reference it is (0 of none), and when it was made; its value has the
-compressed counts. A field never changes its value, so a process reads each field once.
+compressed counts. Such a field never changes its value, so a process reads it once. The field `verdicts` has
+the groups that have drifted from the reference, and changes with them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Literal, get_args
 
 from service.domain.traffic_counts import TrafficCounts
 from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
+from service.store.drift_verdicts import DriftVerdicts, pack_verdicts, unpack_verdicts
 from service.store.keys import ModelKeys
 
-Purpose = Literal["beginning", "first", "since", "until", "recent"]
-"""What a mark is for: the first traffic ever; the end of the first predictions, which are the reference;
-beginning and end of a reference that was set; and those that go after a while, to know what is recent."""
+Purpose = Literal["beginning", "first", "since", "until", "recent", "aged"]
+"""What a mark is for: beginning and end of the first predictions, which are the reference; beginning and end
+of a reference that was set; those that go after a while, to know what is recent; and the end of what was read
+when it was older than the window already, as in a backlog."""
 
 
 @dataclass(frozen=True, order=True)
@@ -52,12 +55,17 @@ Marks = Mapping[MarkName, TrafficCounts]
 """Predictions ever seen by every mark; there may be more rows, and other tables, by now."""
 
 
+_VERDICTS = "verdicts"
+
+
 class MarkStore(ModelStore):
     """The marks of one model, as one process knows them."""
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         super().__init__(connection, keys)
         self._known: dict[MarkName, TrafficCounts] = {}
+        self._packed_verdicts = b""
+        self._verdicts: DriftVerdicts | None = None
 
     def marks(self) -> Marks:
         """All marks that are kept."""
@@ -73,8 +81,26 @@ class MarkStore(ModelStore):
         }
         return self._known
 
-    def keep(self, marks: Marks, *, going: Collection[MarkName], epoch: int) -> None:
-        """Keep further marks, and remove those in `going`; `epoch` is the leader's.
+    def verdicts(self) -> DriftVerdicts | None:
+        """The groups that have drifted, if they were ever stored."""
+        with translate_redis_errors():
+            packed = self._connection.client.hget(self._keys.marks, _VERDICTS) or b""
+        if packed != self._packed_verdicts:
+            self._packed_verdicts = packed
+            self._verdicts = unpack_verdicts(packed) if packed else None
+        return self._verdicts
+
+    def keep(
+        self,
+        marks: Marks,
+        *,
+        going: Collection[MarkName],
+        epoch: int,
+        verdicts: DriftVerdicts | None = None,
+    ) -> None:
+        """Keep further marks, remove those in `going`, and replace the verdicts if there are new ones.
+
+        `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -82,4 +108,6 @@ class MarkStore(ModelStore):
         arguments: list[Argument] = [epoch, len(going), *(name.field() for name in going)]
         for name, counts in marks.items():
             arguments += [name.field(), counts.pack()]
+        if verdicts is not None:
+            arguments += [_VERDICTS, pack_verdicts(verdicts)]
         self._run_fenced("keep_marks", [self._keys.marks], arguments)

@@ -53,7 +53,7 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec("credence_leader", "gauge", "", (), "1 on the replica that requests labels, else 0."),
     MetricSpec("credence_requests_published_total", "counter", "requests", ("model",), "Label requests sent to Kafka by this process, including repeated ones."),
     MetricSpec("credence_draws_short_total", "counter", "labels", _ASSESSMENT, "Labels that could not be requested because the pool had no item."),
-    MetricSpec("credence_requests_chosen_total", "counter", "requests", (*_ASSESSMENT, "reason"), "Label requests that this process has issued, by reason: policy, the assessment's policy chose the group; drift, the group has drifted."),
+    MetricSpec("credence_requests_chosen_total", "counter", "requests", (*_ASSESSMENT, "reason"), "Label requests that this process has issued, by reason: policy, the assessment's policy chose the group; drift, the group has drifted; reference, the group's reference for declines is not complete."),
     MetricSpec("credence_predictions_consumed_total", "counter", "predictions", ("model",), "Predictions ingested by this process, including repeated ones after a restart."),
     MetricSpec("credence_prediction_times_clipped_total", "counter", "predictions", ("model", "direction"), "Predictions whose time was too far from their record's and was replaced by the bound, by direction: future or past (bounds.lateness_hours)."),
     MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels processed by this process: applied or duplicate."),

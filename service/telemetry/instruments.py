@@ -89,7 +89,7 @@ class PipelineMetrics:
             self.requests_published.labels(model)
             for assessment in names:
                 self.draws_short.labels(model, assessment)
-                for reason in ("policy", "drift"):
+                for reason in ("policy", "drift", "reference"):
                     self.requests_chosen.labels(model, assessment, reason)
 
     def start_performance_counters(self, models: Iterable[str]) -> None:

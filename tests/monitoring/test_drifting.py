@@ -49,7 +49,8 @@ def test_without_marks_there_is_no_drift_to_tell() -> None:
 def test_the_reference_and_recent_traffic_are_told_by_size_and_time() -> None:
     drift = drifting().drift
     assert drift is not None
-    assert drift.reference_predictions == 2 * sum(MIXED)
+    assert drift.reference_predictions == sum(MIXED)
+    assert drift.reference_since == NOW - 7_200
     assert drift.reference_until == drift.recent_since == NOW - 3_600
     assert drift.recent_predictions == sum(DROPPED)
 

@@ -48,6 +48,7 @@ class Model:
         self.marks: dict[MarkName, TrafficCounts] = {}
         self.window: ReferenceWindow | None = None
         self.now = BEGAN
+        self.lag = 0.0
         self.tables = {WHOLE: whole(RATE // 2, RATE // 2)}
 
     @property
@@ -55,7 +56,10 @@ class Model:
         return TrafficCounts(dict(self.tables))
 
     def look(self) -> None:
-        due = due_marks(self.marks, self.counts, self.window, self.settings, now=self.now)
+        newest = self.now - self.lag
+        due = due_marks(
+            self.marks, self.counts, self.window, self.settings, newest_record=newest, now=self.now
+        )
         self.marks = {name: mark for name, mark in self.marks.items() if name not in due.removed}
         self.marks |= due.added
 
@@ -87,8 +91,8 @@ def test_the_first_predictions_are_the_reference(model: Model) -> None:
     compared = model.run(200).compared()
     assert compared is not None
     assert compared.reference.predictions == SETTINGS.reference_predictions
-    assert compared.reference.since == -math.inf
-    assert compared.reference.until == BEGAN + 24 * HOUR
+    assert compared.reference.since == BEGAN
+    assert compared.reference.until == BEGAN + 25 * HOUR
 
 
 def test_a_reference_of_many_predictions_is_a_window_long_as_nights_are_not_days(model: Model) -> None:
@@ -112,7 +116,7 @@ def test_nothing_of_the_reference_is_recent(model: Model) -> None:
     compared = model.run(30).compared()
     assert compared is not None
     assert compared.recent.since == compared.reference.until
-    assert compared.reference.predictions + compared.recent.predictions == model.counts.predictions
+    assert compared.reference.predictions + compared.recent.predictions == model.counts.predictions - RATE
 
 
 def test_the_lengths_of_both_are_known_from_the_first_mark_on(model: Model) -> None:
@@ -216,9 +220,10 @@ def test_counts_that_fell_make_all_marks_void_and_the_reference_begins_anew(mode
     assert model.compared() is None
     model.look()
     assert not model.marks
-    compared = model.run(2).compared()
+    assert model.run(24).compared() is None
+    compared = model.run(10).compared()
     assert compared is not None
-    assert compared.reference.until == BEGAN + 50 * HOUR
+    assert compared.reference.since == BEGAN + 50 * HOUR
 
 
 @pytest.mark.parametrize(
@@ -264,7 +269,7 @@ def test_of_a_table_that_began_within_the_reference_only_the_mix_is_known(model:
     model.tables[REGION] = regions({"north": [7, 0]})
     compared = model.run(50).compared()
     assert compared is not None
-    assert compared.reference.counts.tables[REGION].counts.sum() == 7 + 14 * RATE
+    assert compared.reference.counts.tables[REGION].counts.sum() == 7 + 15 * RATE
     assert REGION not in compared.reference.timed_counts.tables
 
 
@@ -301,8 +306,61 @@ def test_without_traffic_nothing_is_marked(model: Model) -> None:
     assert not model.marks
 
 
-def test_what_was_counted_before_the_first_mark_has_no_known_length() -> None:
-    model = Model(DriftSettings(reference_predictions=1))
-    compared = model.run(5).compared()
+def test_what_was_counted_before_the_first_mark_is_not_of_the_reference() -> None:
+    model = Model()
+    model.tables[WHOLE] = whole(500_000, 0)
+    assert model.run(24).compared() is None
+    compared = model.run(10).compared()
     assert compared is not None
-    assert compared.reference.timed_seconds == 0
+    assert compared.reference.predictions == SETTINGS.reference_predictions
+    assert compared.reference.timed_seconds == 25 * HOUR
+
+
+def test_a_backlog_is_neither_reference_nor_recent(model: Model) -> None:
+    # It ends after five looks, with 100 hours read between two of them.
+    for hours in (500, 400, 300, 200, 100):
+        model.lag = hours * HOUR
+        model.tables[WHOLE] = whole((500 - hours) * RATE + RATE, 0)
+        model.look()
+        model.now += 5
+        assert not model.named("beginning")
+    model.lag = 0
+    began = model.now
+    assert model.run(24).compared() is None
+    compared = model.run(30).compared()
+    assert compared is not None
+    assert compared.reference.since == began
+    assert compared.reference.predictions == SETTINGS.reference_predictions
+
+
+def test_a_backlog_after_an_outage_is_not_recent(model: Model) -> None:
+    model.run(60)
+    before = model.counts.predictions
+    model.now += 90 * HOUR
+    for hours in (60, 30):
+        model.lag = hours * HOUR
+        model.tables[WHOLE] = whole(before, before)
+        model.look()
+        compared = model.compared()
+        assert compared is not None
+        assert compared.recent.predictions == 0
+        model.now += 5
+    model.lag = 0
+    compared = model.run(3).compared()
+    assert compared is not None
+    assert compared.recent.predictions == 3 * RATE
+
+
+def test_a_model_with_rare_batches_has_a_reference() -> None:
+    model = Model(DriftSettings(window_hours=24, reference_predictions=150))
+    for week in range(4):
+        for hour in range(7 * 24):
+            model.lag = hour * HOUR
+            if not hour:
+                model.tables[WHOLE] = whole(100 * week + 100, 0)
+            model.look()
+            model.now += HOUR
+    compared = model.compared()
+    assert compared is not None
+    assert compared.reference.predictions == 200
+    assert compared.recent.predictions == 0

@@ -36,7 +36,7 @@ def shared(*draws: tuple[int, int, str, tuple[str, str]]) -> SharedDraws:
     """Draws, each an outcome, a place, a grouping and a group."""
     found = SharedDraws()
     for outcome, place, grouping, group in draws:
-        found.add(outcome, place, grouping=grouping, group=group)
+        found.add(outcome, place, grouping=grouping, group=group, suspected=False)
     return found
 
 
@@ -46,9 +46,19 @@ def test_outcomes_have_the_place_of_their_draw_for_the_grouping_and_else_of_thei
 ) -> None:
     outcomes, requests = np.arange(20, dtype=np.int64), np.arange(20, dtype=np.uint64)
     found = shared(*((outcome, 100 + outcome, name, (name, "g")) for outcome, name in drawn))
-    places = found.places("region", outcomes, requests)
+    places, suspected = found.places("region", outcomes, requests, np.zeros(20, np.bool_))
     assert places.tolist() == [100 + n if (n, "region") in drawn else n for n in range(20)]
     assert requests.tolist() == list(range(20))
+    assert not suspected.any()
+
+
+def test_outcomes_are_suspected_as_by_their_draw_for_the_grouping() -> None:
+    found = SharedDraws()
+    found.add(2, 10, grouping="region", group=REGION, suspected=True)
+    outcomes, own = np.arange(4, dtype=np.int64), np.array([True, False, False, False])
+    places = np.arange(4, dtype=np.uint64)
+    assert found.places("region", outcomes, places, own)[1].tolist() == [True, False, True, False]
+    assert found.places("device", outcomes, places, own)[1].tolist() == own.tolist()
 
 
 def test_the_first_place_of_a_group_is_of_outcomes_that_are_there() -> None:

@@ -153,7 +153,7 @@ def test_drift_shows_the_shares_of_every_bin_then_and_now(client: Client) -> Non
     state = client.get("/new")
     del client.board["new"]
     assert [(b["reference"], b["recent"]) for b in told["bins"]] == [(0.1, 0.6), (0.9, 0.4)]
-    assert (told["reference_predictions"], told["recent_predictions"]) == (2_000, 1_000)
+    assert (told["reference_predictions"], told["recent_predictions"]) == (1_000, 1_000)
     assert told["drifted"]
     assert "its scores differ" in told["sentence"]
     assert (dogs["group"], dogs["drifted"], dogs["suspicion"]) == ("dog", True, told["suspicion"])

@@ -120,7 +120,7 @@ def test_a_group_without_recent_traffic_is_not_suspected() -> None:
 
 
 def test_the_drift_score_is_the_largest_excess_over_all_mixes() -> None:
-    mixes = [MixDrift(np.ones(2), np.array(surely)) for surely in ([0.1, 0.3], [0.2, 0.0])]
+    mixes = [MixDrift(np.ones(2), np.zeros(2), np.array(surely)) for surely in ([0.1, 0.3], [0.2, 0.0])]
     assert drift_scores(mixes).tolist() == [0.2, 0.3]
 
 

@@ -25,6 +25,7 @@ def labelled() -> GroupedLabels:
         scores=rng.beta(4, 1, count),
         correct=rng.random(count) < 0.8,
         in_reference=rank < 100,
+        is_compared=rank >= 100,
         is_counted=np.ones(count, np.bool_),
     )
 

@@ -575,11 +575,14 @@ def drifting_site(connection: Connection, *, interval: float = 0.95, **drift: An
             for region in ["north" if i % 10 else "south"]
         ]
 
-    site.take_in([record(0, *scores("nowhere", 0))])
+    site.take_in([record(0, message(9_999, attributes={"region": "north"}))])
     monitor = site.monitor("m")
-    monitor.refresh(NOW - 60)
-    monitor.ask(epoch=1, now=NOW - 60)
-    site.take_in([record(0), record(1, *scores("south", 1_000))])
+    for records, ago in ([], 2 * 3_600), ([record(0), record(1, *scores("nowhere", 0))], 60):
+        if records:
+            site.take_in(records)
+        monitor.refresh(NOW - ago)
+        monitor.ask(epoch=1, now=NOW - ago)
+    site.take_in([record(0), record(1), record(2, *scores("south", 1_000))])
     return site
 
 

@@ -31,6 +31,7 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
         scores=np.full(len(said), 0.7),
         correct=said,
         in_reference=np.tile(np.arange(labels) < study.reference, count),
+        is_compared=np.tile(np.arange(labels) >= study.reference, count),
         is_counted=np.ones(len(said), np.bool_),
     )
     return assess_evidence(

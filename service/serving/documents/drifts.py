@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 from pydantic import Field
 
 from service.domain.errors import NotKnown
-from service.monitoring.drift import GroupingDrift, ModelDrift
+from service.monitoring.drift import GroupingDrift
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Seconds, finite_or_none
+from service.serving.documents.drift_words import (
+    DriftState,
+    GroupDriftState,
+    drifted_groups,
+    group_drift_sentence,
+    group_drift_state,
+    model_drift_sentence,
+    model_drift_state,
+    no_reference,
+    quiet_groups,
+    verdict_at,
+)
 from service.serving.documents.groups import find_group
-from service.serving.documents.problem_words import mix_in_words
 from service.serving.metrics import (
     GROUP_LABELS,
     Measures,
@@ -24,13 +32,11 @@ from service.serving.metrics import (
     highest,
     metrics_of,
     read_measures,
+    total,
 )
 from service.statistics.drift import MixDrift
 
 measure = Measures[GroupingDrift]()
-
-_MOST_NAMED = 5
-"""Drifted groups that are listed by name; of more, only the number is shown."""
 
 
 class MixState(Document):
@@ -68,13 +74,29 @@ class GroupDrift(Document):
     reference_predictions: int = measure(
         lambda drift: drift.reference.sum(axis=1), description="of the group"
     )
-    recent_predictions: int = measure(lambda drift: drift.recent.sum(axis=1), description="of the group")
+    recent_predictions: int = measure(
+        lambda drift: drift.recent.sum(axis=1),
+        Metric(
+            "credence_group_recent_predictions",
+            "predictions",
+            "Recent predictions of the group that are compared with the reference; 0 without recent traffic.",
+            other=total,
+        ),
+        description="of the group",
+    )
+    state: GroupDriftState = Field(
+        description="`no_traffic`: no recent predictions; `too_little_traffic`: any drift could be noise; `no_reference`: no "
+        "predictions in the reference; `not_compared`: much of its traffic may be in `__other__`"
+    )
+    verdict_at: Seconds | None = Field(
+        description="when its traffic last showed drift, and holds until there is enough recent traffic; null unless `drifted`"
+    )
     drifted: bool = measure(
         lambda drift: drift.drifted,
         Metric(
             "credence_group_drifted",
             "",
-            "1 if the drift score exceeds drift.max_distance, else 0. For `other`, 1 if any of its groups has drifted.",
+            "1 if the drift score exceeds drift.max_distance, else 0. It stays 1 while recent traffic is too little for another verdict. For `other`, 1 if any of its groups has drifted.",
             other=highest,
         ),
         description="whether `suspicion` is above `max_distance`",
@@ -84,7 +106,7 @@ class GroupDrift(Document):
         Metric(
             "credence_group_drift_score",
             "",
-            "Distance of the group's recent traffic from the reference beyond what noise can explain, for the mix where it is largest. For `other`, the highest.",
+            "Distance of the group's recent traffic from the reference beyond what noise can explain, for the mix where it is largest; that of the last verdict, if recent traffic is too little for another one. For `other`, the highest.",
             other=highest,
         ),
         description="drift score: the largest distance of all mixes, minus what noise could explain",
@@ -140,7 +162,17 @@ class DriftSummary(Document):
     recent_predictions: int | None = Field(
         description="recent predictions that are compared with it; null likewise"
     )
+    state: DriftState = Field(
+        description="`collecting`: no reference yet; `no_traffic`: no recent predictions; `too_little_traffic`: any drift could "
+        "be noise"
+    )
     drifted_groups: int = Field(description="drifted groups of all groupings")
+    held_groups: int = Field(
+        description="those among them whose recent traffic is too little for another verdict"
+    )
+    quiet_groups: int = Field(
+        description="groups of the reference, other than score bins, whose traffic has stopped while others' goes on"
+    )
     sentence: str = Field(description="the same in words")
 
 
@@ -153,52 +185,20 @@ def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
             reference_predictions=None,
             reference_until=None,
             recent_predictions=None,
+            state="collecting",
             drifted_groups=0,
-            sentence=_no_reference(snapshot),
+            held_groups=0,
+            quiet_groups=0,
+            sentence=no_reference(snapshot),
         )
-    drifted = _drifted_groups(snapshot, drift)
     return DriftSummary.of(
         drift,
         max_distance=max_distance,
-        drifted_groups=len(drifted),
-        sentence=_summary_sentence(snapshot, drifted),
-    )
-
-
-def _drifted_groups(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
-    """Groups that have drifted, as people name them, the highest drift score first."""
-    found = [
-        (-float(groups.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
-        for name, groups in drift.groupings.items()
-        for group in np.flatnonzero(groups.drifted)
-    ]
-    return [place for _, place in sorted(found)]
-
-
-def _summary_sentence(snapshot: ModelSnapshot, drifted: Sequence[str]) -> str:
-    if not drifted:
-        return "No drift: recent traffic is like the reference."
-    named, others = ", ".join(drifted[:_MOST_NAMED]), len(drifted) - _MOST_NAMED
-    if others > 0:
-        named += f" and {others:,} more"
-    assessments = snapshot.assessments.values()
-    aimed = sorted({a.settings.asked_grouping for a in assessments if a.aim and a.aim.label_share > 0})
-    asked = f"; a share of the label requests by {' and by '.join(aimed)} goes there." if aimed else "."
-    return f"Drifted from the reference: {named}{asked}"
-
-
-def _no_reference(snapshot: ModelSnapshot) -> str:
-    if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at:
-        return "Collecting the drift reference: the window that was set has not ended."
-    wanted = snapshot.settings.drift.reference_predictions
-    if snapshot.predictions >= wanted:
-        return (
-            "Collecting the drift reference: it needs predictions of "
-            f"{snapshot.settings.drift.window_hours:g} hours."
-        )
-    return (
-        "Collecting the drift reference: "
-        f"{min(snapshot.predictions, wanted):,} of {wanted:,} predictions so far."
+        state=model_drift_state(drift),
+        drifted_groups=len(drifted_groups(snapshot, drift)),
+        held_groups=sum(len(groups.held) for groups in drift.groupings.values()),
+        quiet_groups=len(quiet_groups(snapshot, drift)),
+        sentence=model_drift_sentence(snapshot, drift),
     )
 
 
@@ -211,7 +211,7 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
     _, group = find_group(snapshot, grouping_name, group_name)
     drift = snapshot.drift
     if drift is None:
-        raise NotKnown(_no_reference(snapshot))
+        raise NotKnown(no_reference(snapshot))
     if grouping_name not in drift.groupings:
         raise NotKnown(
             "the reference has no traffic by this grouping, which was added later; set a new reference"
@@ -238,22 +238,9 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
             ScoreBinTraffic(lower_edge=low, upper_edge=high, reference=before, recent=now)
             for (low, high), before, now in zip(pairwise(edges), reference, recent, strict=True)
         ],
-        sentence=_sentence(groups, group, words.place(grouping_name, group_name)),
-    )
-
-
-def _sentence(groups: GroupingDrift, group: int, place: str) -> str:
-    if groups.reference[group].sum() == 0:
-        return f"The reference has no traffic of {place} to compare with."
-    if groups.recent[group].sum() == 0:
-        return f"There is no recent traffic of {place}."
-    if groups.mixes and all(math.isnan(mix.distance[group]) for mix in groups.mixes.values()):
-        return f"{place} is not compared: much of its traffic may be counted in __other__."
-    if not groups.drifted[group]:
-        return f"Recent traffic of {place} has not drifted from the reference."
-    return (
-        f"Recent traffic of {place} has drifted: its {mix_in_words(groups.mix_of(group))} differ from the reference "
-        f"by more than noise, drift score {groups.suspicion[group]:.2f}."
+        state=group_drift_state(groups, group),
+        verdict_at=verdict_at(groups, group, snapshot.taken_at),
+        sentence=group_drift_sentence(groups, group, words.place(grouping_name, group_name)),
     )
 
 

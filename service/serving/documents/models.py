@@ -24,6 +24,7 @@ from service.serving.documents.problems import (
     problem_states,
     undecided_groups,
 )
+from service.serving.documents.references import ReferenceSummary, reference_summary
 
 
 class ModelSummary(Document):
@@ -111,6 +112,7 @@ class ModelState(Document):
         description="one for every assessment with `task: performance`"
     )
     drift: DriftSummary
+    reference: ReferenceSummary
     has_confusion: bool = Field(description="whether the model has a confusion matrix")
 
 
@@ -171,6 +173,7 @@ def model_state(snapshot: ModelSnapshot, *, now: float, tick_seconds: float) -> 
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),
         drift=drift_summary(snapshot),
+        reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
 

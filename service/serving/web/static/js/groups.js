@@ -29,6 +29,7 @@ export function groupsView(data, place, go, more) {
     ),
     tools(data, shown, place, go),
     state.drift && h("p", { class: "note" }, state.drift.sentence),
+    state.reference?.incomplete_groups > 0 && h("p", { class: "note" }, state.reference.sentence),
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of groups" },
