@@ -20,6 +20,7 @@ from rich.text import Text
 from service.app.monitor_wiring import model_monitor
 from service.app.wiring import connect, pool_hash_key
 from service.config.loader import load_settings
+from service.monitoring.pipeline import read_pipeline
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState
 from service.serving.documents.findings import Finding
@@ -27,6 +28,7 @@ from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import GroupTable, group_table
 from service.serving.documents.models import AttributeState, ModelState, Thresholds, model_state
 from service.serving.documents.performance_documents import PerformanceSummary
+from service.serving.documents.pipeline import PipelineHealth, pipeline_health
 from service.serving.documents.words import cell_of_interval, cell_of_probability, percent
 from service.serving.metrics import measures_of
 
@@ -56,7 +58,10 @@ def status(options: argparse.Namespace) -> int:
         model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
         for name in settings.models
     ]
-    Console().print(status_view(snapshots))
+    now = time.time()
+    taken = min(snapshot.taken_at for snapshot in snapshots)
+    pipeline = pipeline_health(read_pipeline(connection, now=now, estimates_at=taken), now)
+    Console().print(status_view(snapshots, pipeline))
     return 0
 
 
@@ -65,9 +70,17 @@ def _text(words: str, style: str = "") -> Text:
     return Text("".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in words), style)
 
 
-def status_view(snapshots: list[ModelSnapshot]) -> Group:
-    """All models, one after the other."""
-    return Group(*(part for snapshot in snapshots for part in _model_view(snapshot)))
+def status_view(snapshots: list[ModelSnapshot], pipeline: PipelineHealth | None = None) -> Group:
+    """The pipeline in short, then all models, one after the other."""
+    parts = [] if pipeline is None else _pipeline_view(pipeline)
+    return Group(*parts, *(part for snapshot in snapshots for part in _model_view(snapshot)))
+
+
+def _pipeline_view(health: PipelineHealth) -> list[Text]:
+    """A line of health, and one for every problem."""
+    styles = {"critical": _FAILED, "warning": "yellow", "info": ""}
+    problems = [_text(f"! {one.sentence}", styles[one.severity]) for one in health.problems]
+    return [_text(health.sentence, "dim" if not problems else ""), *problems]
 
 
 def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
