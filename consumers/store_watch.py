@@ -134,7 +134,7 @@ class StoreWatch:
         stamps = {tp.partition: self._stamps[tp] for tp in owned if tp in self._stamps}
         known = {number: stamp for number, stamp in stamps.items() if stamp.store == self._store}
         before = self._most_labels(known.values())
-        if before is None:
+        if not before:
             return
         now = self.clock()
         if (self.count_labels() or 0) >= before:

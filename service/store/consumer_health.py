@@ -5,6 +5,9 @@ A report holds no message content: a refused message is named by its place, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 import msgspec
 
 from service.store.connection import Connection, unavailable_when_away
@@ -108,9 +111,13 @@ class HealthStore:
         shown = (health for health in self._reports() if not _is_forgotten(health, now))
         return sorted(shown, key=lambda health: (health.role, health.member))
 
-    def _reports(self) -> list[ConsumerHealth]:
+    def _reports(self) -> Iterator[ConsumerHealth]:
+        """All reports but those of another version of Credence that have other fields."""
         with unavailable_when_away():
-            return [_decode(report) for report in self._connection.client.hvals(self._key)]
+            reports = self._connection.client.hvals(self._key)
+        for report in reports:
+            with suppress(msgspec.MsgspecError):
+                yield _decode(report)
 
 
 def _field(role: str, member: str) -> str:
