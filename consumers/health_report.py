@@ -1,4 +1,4 @@
-"""One consumer's report of its health, written to Redis from its own loop every few seconds.
+"""One consumer's report of its health, written to Redis at its start, and then by its loop every few seconds.
 
 A report is one small write. If Redis does not answer, there is none: the consumer is then shown as silent.
 """
@@ -45,6 +45,24 @@ class HealthReporter:
         self._partitions: tuple[int, ...] = ()
         self._assigned_at = self._started_at
         self._due_at = self._tidy_at = -math.inf
+
+    def announce(self) -> None:
+        """Report that this consumer starts, before it has a loop; its loop reports again."""
+        now = self._clock()
+        try:
+            self._store.report(
+                ConsumerHealth(
+                    role=self._role,
+                    member=self._member,
+                    state="starting",
+                    state_since=now,
+                    written_at=now,
+                    started_at=self._started_at,
+                    assigned_at=now,
+                )
+            )
+        except Unavailable as error:
+            log.debug("no report of this consumer", extra={"role": self._role, "cause": str(error)})
 
     def is_due(self) -> bool:
         """Whether the last report is `REPORT_SECONDS` old."""

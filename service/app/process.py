@@ -228,6 +228,7 @@ class Application:
 
     def _supervisor(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerSupervisor:
         reporter = health_reporter(self._settings, self._connection, role=step.topic_kind, clock=self._clock)
+        reporter.announce()
         supervisor = ConsumerSupervisor(
             step.topic_kind,
             topic,

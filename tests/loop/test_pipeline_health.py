@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from apache_kafka import ApacheKafka
 from harness import Deploy, Deployment, Labeller, Process, prediction, wait_for
 from kafka import KafkaConsumer, TopicPartition
 
-from service.demo.servers import EmbeddedRedis
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 
 SECRET = "item-that-nobody-may-see"
 
@@ -109,6 +110,30 @@ def test_a_refused_message_is_reported_although_the_consumer_runs_on(deploy: Dep
         assert refused["severity"] == "info"
         assert refused["sentence"].startswith("1 of 31 messages of predictions were refused in the last hour")
         assert len(lines(process, "messages are refused")) == 1
+
+
+def in_state(process: Process, state: str) -> list[dict[str, Any]]:
+    """Consumers of predictions in this state."""
+    return [one for one in consumers(process, "predictions") if one["state"] == state]
+
+
+def test_a_consumer_that_waits_for_kafka_says_so(
+    own_broker: tuple[str, ApacheKafka | EmbeddedBroker], deploy: Deploy
+) -> None:
+    bootstrap_servers, broker = own_broker
+    deployment = deploy(broker=bootstrap_servers)
+    with deployment.process("run") as process:
+        wait_for(process.ready, seconds=40, what="ready")
+        wait_for(lambda: in_state(process, "running"), seconds=40, what="a consumer that runs")
+        broker.pause()
+        try:
+            (waiting,) = wait_for(
+                lambda: in_state(process, "waiting"), seconds=60, what="a consumer that waits"
+            )
+        finally:
+            broker.resume()
+        assert waiting["cause"].startswith("kafka is unavailable")
+        wait_for(lambda: in_state(process, "running"), seconds=60, what="a consumer that runs")
 
 
 def test_two_consumers_of_one_topic_are_both_shown_and_one_that_is_killed_falls_silent(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
+from consumers.health_report import HealthReporter
 from service.monitoring.pipeline import read_pipeline
 from service.store.connection import Connection
 from service.store.consumer_health import FORGOTTEN_SECONDS, ConsumerHealth, HealthStore
@@ -89,3 +93,46 @@ def test_a_report_of_another_version_with_other_fields_is_passed_over(connection
     store.report(report())
     connection.client.hset(consumers_key(connection.prefix), "labels/b:8401", '{"role": "labels", "new": 1}')
     assert store.consumers(NOW) == [report()]
+
+
+def everyone_has_read(connection: Connection, *reports: ConsumerHealth) -> bool:
+    """Whether all consumers of labels have read everything since `NOW`, by these reports."""
+    store = HealthStore(connection)
+    for one in reports:
+        store.report(one)
+    reporter = HealthReporter(store, role="labels", member="a:8401", clock=lambda: NOW + 10)
+    return reporter.everyone_has_read(NOW)
+
+
+def of_labels(member: str = "a:8401", **changes: Any) -> ConsumerHealth:
+    plain: dict[str, Any] = {"partitions": (0,), "partition_count": 2, "lag_records": 0}
+    return replace(report("labels", member, NOW + 5), **plain | changes)
+
+
+def test_everything_is_read_once_all_consumers_of_all_partitions_say_so(connection: Connection) -> None:
+    others = report(), replace(report("predictions", "b:8401"), lag_records=9)
+    assert everyone_has_read(connection, *others, of_labels(), of_labels("b:8401", partitions=(1,)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"lag_records": 1}, {"state": "paused"}, {"written_at": NOW}, {"partitions": ()}],
+    ids=["behind", "paused", "reported before", "one partition is nobody's"],
+)
+def test_a_consumer_that_may_have_more_to_read_is_waited_for(
+    connection: Connection, changes: dict[str, Any]
+) -> None:
+    other = of_labels("b:8401", **{"partitions": (1,)} | changes)
+    assert not everyone_has_read(connection, of_labels(), other)
+
+
+def test_a_consumer_says_that_it_starts_before_it_has_a_loop_and_takes_its_report_along(
+    connection: Connection,
+) -> None:
+    store = HealthStore(connection)
+    reporter = HealthReporter(store, role="labels", member="a:8401", clock=lambda: NOW)
+    reporter.announce()
+    (found,) = store.consumers(NOW)
+    assert (found.role, found.member, found.state) == ("labels", "a:8401", "starting")
+    reporter.leave()
+    assert store.consumers(NOW) == []
