@@ -1,4 +1,4 @@
-"""How soon evidence tells that a group got worse, with labels that drift aims and without.
+"""How soon evidence confirms that a group got worse, with labels that drift aims and without.
 
 A model is watched as the service does it, without Kafka and Redis: traffic is counted and marked, the
 assessment's policy names groups by what is believed of them, drift names its share of them, and every group's
@@ -20,17 +20,18 @@ from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
-from service.monitoring.assessment_snapshot import Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import acquisition_state, select_groups
 from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
+from service.monitoring.suspected_groups import Aim
 from service.replay.tables import Table, print_tables
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import log_e_below
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.traffic_checkpoints import MarkName
 
 HOUR = 3_600.0
@@ -68,7 +69,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What one run told.
+    """Results of one run.
 
     Attributes:
         hours: from the fault to the alarm; those of the whole run without one.
@@ -168,8 +169,12 @@ class Watched:
         due = due_marks(self._marks, counts, None, self._model.drift, now=self._now)
         self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
         self._marks |= due.added
-        told = None if drift is None else drift.groupings["region"]
-        shares = None if told is None else aimed_shares(told.suspicion, told.drifted)
+        drift_of_regions = None if drift is None else drift.groupings["region"]
+        shares = (
+            None
+            if drift_of_regions is None
+            else drift_label_shares(drift_of_regions.suspicion, drift_of_regions.drifted)
+        )
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)
         stands = acquisition_state(
             self._model.assessments["ask"], groupings["region"], np.zeros(self._question.groups)
@@ -183,7 +188,7 @@ class Watched:
         for group in named:
             self._answer(group, fresh[group], worse=worse)
         self._ledger.place(votes_missing=False)
-        return told is not None and bool(told.drifted[0])
+        return drift_of_regions is not None and bool(drift_of_regions.drifted[0])
 
     def _answer(self, group: int, shares: Floats, *, worse: bool) -> None:
         """A label of an item of the group, drawn evenly of what came in this round."""
@@ -208,7 +213,7 @@ class Watched:
             requested_at=self._now,
         )
         position = (1, self._entries)
-        label = Given("right" if correct else "wrong", self._now, "")
+        label = LabelFact("right" if correct else "wrong", self._now, "")
         self._ledger.fold([OutcomeEntry(position, position, "ask", fact, label)])
 
     def _traffic(self) -> Traffic:

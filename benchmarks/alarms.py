@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from benchmarks.change_evidence import log_e_changed
 from service.domain.arrays import Flags, Floats
 from service.replay.tables import Table, print_tables
-from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import discoveries, log_e_below
 
 Rule = Callable[[Floats, Floats, float], Flags]

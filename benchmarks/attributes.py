@@ -89,9 +89,9 @@ def measure(name: str, predictions: int, redis_url: str) -> dict[str, Any]:
         partition, first = batch % PARTITIONS, batch // PARTITIONS * BATCH
         records = [record._replace(offset=first + record.offset) for record in records]
         for record in records:
-            told = json.loads(record.value)
-            exact["class", told["predicted_class"]] += 1
-            exact.update(told["attributes"].items())
+            results = json.loads(record.value)
+            exact["class", results["predicted_class"]] += 1
+            exact.update(results["attributes"].items())
         now, began = BEGAN + batch, time.process_time()
         step.process(partition, records, now)
         taken = time.process_time()
@@ -128,20 +128,20 @@ def main() -> None:
         with EmbeddedRedis() as redis:
             print(json.dumps(measure(options.streams[0], options.predictions, redis.url)))
         return
-    told = []
+    results = []
     for name in options.streams:
         # In a process of its own, whose peak memory is that of this stream.
         command = [sys.executable, "-m", "benchmarks.attributes", "--streams", name]
         command += ["--predictions", str(options.predictions)]
-        told.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+        results.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(results))
         return
     print(
         f"{'stream':36}{'groups':>8}{'differing':>11}{'us a prediction':>17}{'ms a flush':>12}"
         f"{'Redis MB':>10}{'process MB':>12}"
     )
-    for one in told:
+    for one in results:
         print(
             f"{one['stream']:36}{one['groups']:8,}{one['differing']:11}{one['taking_us']:17.2f}"
             f"{one['flush_ms']:12.2f}{one['redis_mb']:10.1f}{one['process_mb']:12.0f}"

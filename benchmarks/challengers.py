@@ -2,7 +2,7 @@
 
 Pairs of classifiers of known skill, and pairs of real ones on handwritten digits. Labels are asked one by one
 until the posterior or the evidence says who is better; of random items, or four of five where the two
-disagree. docs/challengers.md tells what the figures mean.
+disagree. docs/challengers.md explains what the figures mean.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ def labels_needed(
     said = rng.choice(3, size=(runs, LONGEST), p=[pair.challenger, pair.champion, neither])
     wins, losses, none = ((said == kind).cumsum(axis=1).astype(np.float64) for kind in range(3))
     if by_evidence:
-        told = ChallengeBeliefs(
+        beliefs = ChallengeBeliefs(
             np.full(wins.size, pair.disagreement), PairedLabels(wins.ravel(), losses.ravel(), none.ravel())
         )
         limit = np.log(2 / (1 - CONFIDENCE))
-        better = (told.log_e_better(MARGIN) >= limit).reshape(wins.shape)
-        worse = (told.log_e_worse(MARGIN) >= limit).reshape(wins.shape)
+        better = (beliefs.log_e_better(MARGIN) >= limit).reshape(wins.shape)
+        worse = (beliefs.log_e_worse(MARGIN) >= limit).reshape(wins.shape)
     else:
         # Without a margin the posterior is that of a Beta, which takes no quadrature.
         above = special.betaincc(wins + 0.5, losses + 0.5, 0.5)

@@ -10,7 +10,7 @@ import argparse
 import numpy as np
 from scipy import special, stats
 
-from service.statistics.change_points import what_remains
+from service.statistics.change_points import change_point_weights
 
 BEFORE = 600
 ACCURACY = 0.92
@@ -23,7 +23,7 @@ TAILS = (0.025, 0.975)
 def intervals(labels: np.ndarray, run_length: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ends of 95% intervals under Jeffreys' prior, and effective labels, of every row of outcomes."""
     sizes = np.full(len(labels), labels.shape[1])
-    factors = what_remains(correct=labels.ravel(), sizes=sizes, run_length=run_length).factors
+    factors = change_point_weights(correct=labels.ravel(), sizes=sizes, run_length=run_length).factors
     weights = factors.reshape(labels.shape)
     right, total = (weights * labels).sum(axis=1), weights.sum(axis=1)
     lower, upper = (special.betaincinv(right + 0.5, total - right + 0.5, tail) for tail in TAILS)

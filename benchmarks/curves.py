@@ -67,8 +67,8 @@ def binning_error(count: int) -> float:
     coarse = learn_scores(binned(scores, positive), np.random.default_rng(1))
     fine = binned(scores, positive, most=count)
     mean = coarse.probabilities.mean(axis=0)
-    told = np.interp(fine.scores, coarse.bins.scores, mean)
-    same = ScorePosterior(fine, np.tile(told, (200, 1)), coarse.weights, coarse.mixture)
+    interpolated = np.interp(fine.scores, coarse.bins.scores, mean)
+    same = ScorePosterior(fine, np.tile(interpolated, (200, 1)), coarse.weights, coarse.mixture)
     curves = [
         Estimate.of(performance(each, np.random.default_rng(2)).precision_at_recall(RECALLS), 0.95).mean
         for each in (

@@ -78,13 +78,15 @@ def digits(bagged: int = 0) -> list[Items]:
         images, labels, training, rest = split_digits(VOTERS_TRAINING_IMAGES, rng)
         samples = [rng.choice(training, len(training)) for _ in range(bagged)]
         fitted = [logistic_regression().fit(images[sample], labels[sample]) for sample in samples]
-        told, truth = [each.predict(images[rest]) for each in fitted], labels[rest]
+        predictions, truth = [each.predict(images[rest]) for each in fitted], labels[rest]
     else:
         voters = digits_voters()
-        told, truth = [voter.predicted for voter in voters], voters[0].labels
+        predictions, truth = [voter.predicted for voter in voters], voters[0].labels
     ensembles = []
     for digit in range(10):
-        items = VotedItems.of(digit, {str(m): said == digit for m, said in enumerate(told)}, truth == digit)
+        items = VotedItems.of(
+            digit, {str(m): said == digit for m, said in enumerate(predictions)}, truth == digit
+        )
         ensembles.append(Items(items.votes, items.positive.astype(np.float64)))
     return ensembles
 

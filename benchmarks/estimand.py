@@ -32,7 +32,7 @@ from service.statistics.policies import POLICIES, Situation
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -316,7 +316,7 @@ class Watched:
             self.now,
         )
         label = CLASSES[predicted] if right else CLASSES[(predicted + 1) % len(CLASSES)]
-        return OutcomeEntry((1, number), (1, number), f"by_{grouping}", fact, Given(label, self.now, ""))
+        return OutcomeEntry((1, number), (1, number), f"by_{grouping}", fact, LabelFact(label, self.now, ""))
 
     def truth(self) -> dict[str, np.ndarray]:
         """Accuracy of every group now."""

@@ -1,7 +1,7 @@
 """What taking in and storing predictions costs, against cells, models of one topic, and pooled items.
 
 The predictions are given to the consumer's step as a Kafka client would give them, and stored in a real
-Redis; what is told is the processor time of this process, and the time of a flush. A flush follows every
+Redis; it prints the processor time of this process, and the time of a flush. A flush follows every
 batch here, far more often than in service.
 """
 
@@ -138,13 +138,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=100, help=f"of {BATCH:,} predictions (default: 100)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    told = []
+    results = []
     collect_rarely()
     if not options.json:
         print("  cells  models pooled   us a prediction   ms a flush   Redis, MB")
     for case in cases():
         with EmbeddedRedis() as redis:
-            told.append(figures := measure(case, options.batches, redis.url))
+            results.append(figures := measure(case, options.batches, redis.url))
         if not options.json:
             print(
                 f"{figures['cells']:7,}{figures['models']:8}{figures['pooled']:7}{figures['taking_us']:18.2f}"
@@ -152,7 +152,7 @@ def main() -> None:
                 flush=True,
             )
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(results))
 
 
 if __name__ == "__main__":

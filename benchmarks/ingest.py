@@ -47,7 +47,7 @@ def broker(kind: str) -> Iterator[str]:
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
-    """What every benchmark on a broker can be told."""
+    """What every benchmark on a broker can be set to."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -104,10 +104,10 @@ def show(figures: dict[str, Any]) -> None:
     size, predictions = figures["record_bytes"], figures["predictions"]
     print(f"{figures['stream']}, {size:,.0f} bytes a record, {predictions:,} predictions")
     print(f"  {'':34}{'predictions/s':>14}{'of poll':>9}{'CPU us':>9}{'poll/own':>9}{'storing':>8}")
-    for reader, told in readers.items():
+    for reader, rates in readers.items():
         print(
-            f"  {reader:34}{told['rate']:14,.0f}{told['rate'] / bare['rate']:9.1%}{told['cpu_us']:9.2f}"
-            f"{bare['cpu_us'] / told['cpu_us']:9.1%}{told['stored_share']:8.1%}"
+            f"  {reader:34}{rates['rate']:14,.0f}{rates['rate'] / bare['rate']:9.1%}{rates['cpu_us']:9.2f}"
+            f"{bare['cpu_us'] / rates['cpu_us']:9.1%}{rates['stored_share']:8.1%}"
         )
 
 
@@ -118,16 +118,16 @@ def main() -> None:
     parser.add_argument("--predictions", type=int, default=2_000_000, help="(default: 2000000)")
     parser.add_argument("--turns", type=int, default=2, help="how often each reader reads (default: 2)")
     options = parser.parse_args()
-    told = []
+    results = []
     with broker(options.broker) as bootstrap_servers:
         for name in options.streams:
             stream = STREAMS[name]
-            told.append(measure(stream, options.predictions, options.turns, bootstrap_servers))
+            results.append(measure(stream, options.predictions, options.turns, bootstrap_servers))
             if not options.json:
-                show(told[-1])
+                show(results[-1])
                 sys.stdout.flush()
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -89,8 +89,10 @@ class Classifier:
     def items(self, count: int, rng: np.random.Generator) -> Items:
         """Some of its traffic."""
         positive = rng.random(count) < self.prevalence
-        told = rng.normal(0, np.asarray(self.deviations)[positive.astype(np.intp)]) + self.distance * positive
-        honest = self.distance * (told - self.distance / 2) + special.logit(self.prevalence)
+        snapshot = (
+            rng.normal(0, np.asarray(self.deviations)[positive.astype(np.intp)]) + self.distance * positive
+        )
+        honest = self.distance * (snapshot - self.distance / 2) + special.logit(self.prevalence)
         shares = 1 / np.arange(1, len(self.shifts) + 1)
         regions = rng.choice(len(self.shifts), count, p=shares / shares.sum()).astype(np.intp)
         scores = special.expit(self.offset + self.slope * honest + self.shifts[regions])
@@ -131,11 +133,11 @@ class Truth:
         }
         return cls(threshold, {name: float(value) for name, value in measures.items()}, found[at] / (at + 1))
 
-    def held(self, told: PerformanceSnapshot) -> dict[str, float]:
+    def held(self, snapshot: PerformanceSnapshot) -> dict[str, float]:
         """Which intervals hold it, 1 or 0; and `curve`, the share of recalls at which the band does."""
         held = {
-            name: float(told.measures[name].lower <= true <= told.measures[name].upper)
+            name: float(snapshot.measures[name].lower <= true <= snapshot.measures[name].upper)
             for name, true in self.measures.items()
         }
-        inside = (told.curve.lower - _NEAR <= self.curve) & (self.curve <= told.curve.upper + _NEAR)
+        inside = (snapshot.curve.lower - _NEAR <= self.curve) & (self.curve <= snapshot.curve.upper + _NEAR)
         return {**held, "curve": float(inside[(RECALLS >= _LEAST) & (RECALLS <= _MOST)].mean())}

@@ -29,7 +29,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.replay.tables import Cell, Table, print_tables
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.requests import OpenRequest
 
 GROUPS, PER_DAY, DAYS = 4, 20, 60
@@ -109,7 +109,7 @@ class Requests:
             requested_at=at,
             definition=self.definition,
         )
-        given = Given("yes" if self.correct[n] else "no", float(self.answered_at[n]), "")
+        given = LabelFact("yes" if self.correct[n] else "no", float(self.answered_at[n]), "")
         return OutcomeEntry((1, place), (1, place), "ask", fact, given)
 
     def open(self, now: float) -> dict[str, OpenRequest]:
@@ -185,14 +185,14 @@ def run(requests: Requests, settings: Settings) -> Iterator[Day]:
                 probability_sums={},
                 ledger=ledger,
                 at=now,
-                known=known,
+                weighted=known,
             )["site"]
             truth = requests.accuracy
             held = ((there.accuracy.lower <= truth) & (truth <= there.accuracy.upper)).tolist()
         yield Day(
             changed=any(bool(one.changed.any()) for one in known_evidence.values()),
             confirmed=any(bool(one.alarming.any()) for one in known_evidence.values()),
-            relearned=any(map(bool, known.relearned.values())),
+            relearned=any(map(bool, known.change_points.values())),
             held=held,
         )
 

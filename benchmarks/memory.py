@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("--predictions", type=int, default=20_000_000, help="(default: 20000000)")
     options = parser.parse_args()
     with broker(options.broker) as bootstrap_servers:
-        told = measure(options.predictions, bootstrap_servers)
+        result = measure(options.predictions, bootstrap_servers)
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(result))
         return
     print("  predictions    MB in use")
-    for count, size in zip(told["predictions"], told["resident_mb"], strict=True):
+    for count, size in zip(result["predictions"], result["resident_mb"], strict=True):
         print(f"{count:13,}{size:13.1f}")
-    print(f"  growth behind the first quarter, at most: {told['growth']:.1%}")
+    print(f"  growth behind the first quarter, at most: {result['growth']:.1%}")
 
 
 if __name__ == "__main__":

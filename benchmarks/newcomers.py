@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.change_evidence import log_e_changed
 from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
@@ -24,7 +25,6 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
-from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import (
     discoveries,
     log_arrival_weights,
@@ -163,16 +163,16 @@ def _any_taken(evidence: Floats, weights: Floats) -> bool:
 def newcomers(groups: int, runs: int, seed: int = 0) -> dict[str, Floats]:
     """Runs in which healthy groups are ever confirmed, by how they came: by arrival and by number, % [2]."""
     rng = np.random.default_rng(seed)
-    told: dict[str, list[Ever]] = {"from the start": [], "one by one": [], "one by one, then rebuilt": []}
+    ever: dict[str, list[Ever]] = {"from the start": [], "one by one": [], "one by one, then rebuilt": []}
     drawn = [(rng.random((groups, LABELS)) < THRESHOLD, rng.permutation(groups)) for _ in range(runs)]
     declines = log_e_of_declines(np.stack([correct for correct, _ in drawn]))
     for (correct, order), declined in zip(drawn, declines, strict=True):
         found = paths(correct, declined)
-        told["from the start"].append(from_the_start(found))
+        ever["from the start"].append(from_the_start(found))
         arrived, again = one_by_one(found), reappearing(found, order)
-        told["one by one"].append(arrived)
-        told["one by one, then rebuilt"].append(Ever(*(a or b for a, b in zip(arrived, again, strict=True))))
-    return {name: 100 * np.mean(each, axis=0) for name, each in told.items()}
+        ever["one by one"].append(arrived)
+        ever["one by one, then rebuilt"].append(Ever(*(a or b for a, b in zip(arrived, again, strict=True))))
+    return {name: 100 * np.mean(each, axis=0) for name, each in ever.items()}
 
 
 class Answered(NamedTuple):

@@ -169,9 +169,9 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
                     step.flush(partition, now)
                 confirmed |= _confirms(monitor.refresh(now))
                 monitor.ask(epoch=1, now=now)
-                items = _asked_items(requests.outbox().values())
+                items = _asked_items(requests.read_outbox().values())
                 asked += items.values()
-                requests.published(list(requests.outbox()))
+                requests.remove_published(list(requests.read_outbox()))
                 answers = [_answer(request, item, world, now) for request, item in items.items()]
                 if answers:
                     labels.apply(0, answers, now=now)
@@ -181,8 +181,8 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
 
 
 def _asked_items(messages: Any) -> dict[str, int]:
-    told = [json.loads(message) for message in messages]
-    return {one["request_id"]: int(one["item_id"]) for one in told}
+    label_requests = [json.loads(message) for message in messages]
+    return {one["request_id"]: int(one["item_id"]) for one in label_requests}
 
 
 def _answer(request: str, item: int, world: _World, now: float) -> LabelEvent:

@@ -52,21 +52,21 @@ Figures = dict[str, Any]
 
 
 def run(name: str) -> None:
-    """Run one benchmark, and keep what it tells."""
+    """Run one benchmark, and keep its figures."""
     done = subprocess.run(
         [sys.executable, "-m", *COMMANDS[name], "--json"], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise SystemExit(f"{COMMANDS[name][0]} failed:\n{done.stderr[-2_000:]}")
     RESULTS.mkdir(exist_ok=True)
-    told = json.dumps(json.loads(done.stdout), indent=1)
-    (RESULTS / f"{name}.json").write_text(told + "\n", encoding="utf-8")
+    measured = json.dumps(json.loads(done.stdout), indent=1)
+    (RESULTS / f"{name}.json").write_text(measured + "\n", encoding="utf-8")
     (RESULTS / "machine.json").write_text(json.dumps(_machine(), indent=1) + "\n", encoding="utf-8")
 
 
 def _machine() -> dict[str, str]:
-    told = [line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line]
-    models = [what.strip() for name, what in told if name.strip() == "model name"]
+    measured = [line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line]
+    models = [what.strip() for name, what in measured if name.strip() == "model name"]
     names = ("kafka-python", "redis", "msgspec", "numpy")
     return {
         "processor": f"{len(models)} cores, {models[0]}",
@@ -77,18 +77,18 @@ def _machine() -> dict[str, str]:
 
 def page(results: Path = RESULTS) -> str:
     """The page's text."""
-    told = {name: json.loads((results / f"{name}.json").read_text()) for name in ("machine", *COMMANDS)}
+    measured = {name: json.loads((results / f"{name}.json").read_text()) for name in ("machine", *COMMANDS)}
     parts = [
-        _HEAD.format(**told["machine"]),
-        _ingest(told["ingest"]),
-        _processes(told["processes"], told["processes_fast"]),
-        _flushes(told["flushes"]),
-        _attributes(told["attributes"]),
-        _memory(told["memory"]),
-        _recovery(told["recovery"]),
-        _startup(told["startup"]),
-        _rounds(told["rounds"], told["rounds_stream"]),
-        _sizing(told),
+        _HEAD.format(**measured["machine"]),
+        _ingest(measured["ingest"]),
+        _processes(measured["processes"], measured["processes_fast"]),
+        _flushes(measured["flushes"]),
+        _attributes(measured["attributes"]),
+        _memory(measured["memory"]),
+        _recovery(measured["recovery"]),
+        _startup(measured["startup"]),
+        _rounds(measured["rounds"], measured["rounds_stream"]),
+        _sizing(measured),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -118,9 +118,9 @@ def _command(name: str) -> str:
     return f"`python -m {' '.join(COMMANDS[name])}`"
 
 
-def _ingest(told: Sequence[Figures]) -> str:
+def _ingest(measured: Sequence[Figures]) -> str:
     rows = []
-    for stream in told:
+    for stream in measured:
         bare = stream["readers"]["poll"]
         for reader, figures in stream["readers"].items():
             rows.append(
@@ -180,7 +180,7 @@ from when the last one has read a tenth of its share until the first one has lit
 {table(heads, rows)}"""
 
 
-def _flushes(told: Sequence[Figures]) -> str:
+def _flushes(measured: Sequence[Figures]) -> str:
     rows = [
         (
             f"{f['cells']:,} cells, {f['models']} {'model' if f['models'] == 1 else 'models'}, {f['pooled']} per class",
@@ -188,7 +188,7 @@ def _flushes(told: Sequence[Figures]) -> str:
             f"{f['flush_ms']:.1f}",
             f"{f['redis_mb']:.1f}",
         )
-        for f in told
+        for f in measured
     ]
     heads = ("cells, models, pooled items", "ingest, us per prediction", "flush, ms", "Redis, MB")
     return f"""## Cells, models, pools
@@ -203,7 +203,7 @@ cells. Labels are requested by class.
 {table(heads, rows)}"""
 
 
-def _attributes(told: Sequence[Figures]) -> str:
+def _attributes(measured: Sequence[Figures]) -> str:
     rows = [
         (
             f"{f['stream']}, {f['groups']:,} groups",
@@ -214,10 +214,10 @@ def _attributes(told: Sequence[Figures]) -> str:
             f"{f['redis_mb']:.1f}",
             f"{f['process_mb']:.0f}",
         )
-        for f in told
+        for f in measured
     ]
     heads = (
-        f"{told[0]['predictions']:,} predictions, {told[0]['partitions']} partitions",
+        f"{measured[0]['predictions']:,} predictions, {measured[0]['partitions']} partitions",
         "groups that differ from an exact count",
         "ingest, us per prediction",
         "flush, ms",
@@ -235,28 +235,28 @@ with the number of attributes, and with the number of new combinations of their 
 {table(heads, rows)}"""
 
 
-def _memory(told: Figures) -> str:
-    sizes = told["resident_mb"]
+def _memory(measured: Figures) -> str:
+    sizes = measured["resident_mb"]
     rows = [
         (f"{count:,}", f"{size:.0f}")
-        for count, size in list(zip(told["predictions"], sizes, strict=True))[1::3]
+        for count, size in list(zip(measured["predictions"], sizes, strict=True))[1::3]
     ]
     return f"""## Memory
 
-{_command("memory")}: a consumer reads {told["predictions"][-1]:,} predictions, each with a new item id, into 20,000
-cells. After the first quarter its memory grew by at most {told["growth"]:.1%}.
+{_command("memory")}: a consumer reads {measured["predictions"][-1]:,} predictions, each with a new item id, into 20,000
+cells. After the first quarter its memory grew by at most {measured["growth"]:.1%}.
 
 {table(("predictions", "MB in use"), rows)}"""
 
 
-def _recovery(told: Figures) -> str:
+def _recovery(measured: Figures) -> str:
     rows = [
-        ("predictions per second before the kill", f"{told['rate_before']:,.0f}"),
-        ("from the restart to the first prediction, s", f"{told['first_seconds']:.1f}"),
-        ("to full speed, s", f"{told['full_speed_seconds'] or told['caught_up_seconds']:.1f}"),
-        (f"to the end of {told['unread']:,} unread records, s", f"{told['caught_up_seconds']:.1f}"),
-        ("predictions in the topic", f"{told['predictions']:,}"),
-        ("counted in Redis at the end", f"{told['counted']:,}"),
+        ("predictions per second before the kill", f"{measured['rate_before']:,.0f}"),
+        ("from the restart to the first prediction, s", f"{measured['first_seconds']:.1f}"),
+        ("to full speed, s", f"{measured['full_speed_seconds'] or measured['caught_up_seconds']:.1f}"),
+        (f"to the end of {measured['unread']:,} unread records, s", f"{measured['caught_up_seconds']:.1f}"),
+        ("predictions in the topic", f"{measured['predictions']:,}"),
+        ("counted in Redis at the end", f"{measured['counted']:,}"),
     ]
     return f"""## Recovery
 
@@ -266,26 +266,26 @@ def _recovery(told: Figures) -> str:
 {table(("", "measured"), rows)}"""
 
 
-def startup_table(told: Sequence[Figures]) -> str:
+def startup_table(measured: Sequence[Figures]) -> str:
     """Wall and CPU time of commands, in Markdown.
 
     Args:
-        told: figures of every command.
+        measured: figures of every command.
     """
-    rows = [(f"`{row['command']}`", f"{row['wall_s']:.2f}", f"{row['cpu_s']:.2f}") for row in told]
+    rows = [(f"`{row['command']}`", f"{row['wall_s']:.2f}", f"{row['cpu_s']:.2f}") for row in measured]
     return table(("command", "wall time, s", "CPU time, s"), rows)
 
 
-def _startup(told: Sequence[Figures]) -> str:
+def _startup(measured: Sequence[Figures]) -> str:
     return f"""## Commands
 
 {_command("startup")} measures commands that need no server, from start to end, and Python alone. Wall time is the
 median, and CPU time the minimum. `check` reads `deploy/compose/credence.yaml`.
 
-{startup_table(told)}"""
+{startup_table(measured)}"""
 
 
-def _rounds(told: Sequence[Figures], of_stream: Sequence[Figures]) -> str:
+def _rounds(measured: Sequence[Figures], of_stream: Sequence[Figures]) -> str:
     rows = [
         (
             f"{row['groups']:,.0f} groups, {row['outcomes']:,.0f} labels",
@@ -295,7 +295,7 @@ def _rounds(told: Sequence[Figures], of_stream: Sequence[Figures]) -> str:
             f"{row['redis_mb']:,.1f}",
             f"{row['process_mib']:,.0f} / {row['process_most_mib']:,.0f}",
         )
-        for row in told
+        for row in measured
     ]
     heads = (
         "",
@@ -315,7 +315,7 @@ def _rounds(told: Sequence[Figures], of_stream: Sequence[Figures]) -> str:
         for row in of_stream
     ]
     stream_heads = ("", "CPU of a round, ms: minimum", "median", "maximum")
-    most = _most_labels(told)
+    most = _most_labels(measured)
     return f"""## Rounds and labels
 
 {_command("rounds")} measures a round of the leader: it updates the snapshot and issues label requests. The
@@ -335,7 +335,7 @@ first attribute. The predictions came over eight days, so that traffic has epoch
 assessment and true class. Most of the time is spent on the groups: fitting the learned prior, joint draws for the ranks,
 and intervals. With few labels, more of the prior's grid is plausible, so rounds take longer. Evidence and change points
 use single labels, but only those of groups whose labels changed since the last round. Few steps grow with all labels:
-they select labels and find their ages and epochs. These take {_thousand_labels_ms(told):.2f} ms for every thousand labels.
+they select labels and find their ages and epochs. These take {_thousand_labels_ms(measured):.2f} ms for every thousand labels.
 
 **Start.** A process reads the outcome stream in pages of 10,000, and answers health checks meanwhile. It is ready once it
 has read all.
@@ -374,15 +374,15 @@ def _most_labels(rounds: Sequence[Figures]) -> Figures:
     return max(rounds, key=lambda row: (row["outcomes"], -row["groups"]))
 
 
-def _sizing(told: dict[str, Any]) -> str:
-    cpu = {s["stream"]: (s["readers"], s["record_bytes"]) for s in told["ingest"]}
+def _sizing(measured: dict[str, Any]) -> str:
+    cpu = {s["stream"]: (s["readers"], s["record_bytes"]) for s in measured["ingest"]}
     (small, small_bytes), (packed, packed_bytes) = cpu["one in a record"], cpu["100 in a record"]
     ways = {
         "one in a record": (small["credence"]["cpu_us"], small_bytes, 1),
         "the same, fast fetch": (small["credence, fast fetch"]["cpu_us"], small_bytes, 1),
         "100 in a record": (packed["credence"]["cpu_us"], packed_bytes / 100, 100),
     }
-    item_bytes = _pooled_item_bytes(told["flushes"])
+    item_bytes = _pooled_item_bytes(measured["flushes"])
     shard_bytes = SIZED_CELLS * CELL_BYTES + SIZED_ITEMS * item_bytes
     rows = []
     for rate in RATES:
@@ -399,7 +399,7 @@ def _sizing(told: dict[str, Any]) -> str:
                     f"{flushes * SIZED_CELLS * CELL_BYTES * 8 / 1e9:,.2f}",
                 )
             )
-    most = _most_labels(told["rounds"])
+    most = _most_labels(measured["rounds"])
     heads = (
         "predictions", "cores in use", "consumer processes", "from Kafka, Gbit/s",
         "Redis, traffic and pool, GB", "to Redis, Gbit/s",

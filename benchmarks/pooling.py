@@ -3,7 +3,7 @@
 A hundred groups with five labels each. Items have scores; how far scores tell of the groups, and how much
 groups differ beyond them, is the world's affair. What is believed of every group is compared with its true
 accuracy: by its own labels alone, by fixed priors, by an empirical-Bayes Beta-binomial, and by the service's
-learned prior through the very function that the service calls. docs/pooling.md tells what the figures mean.
+learned prior through the function that the service calls. docs/pooling.md explains what the figures mean.
 """
 
 from __future__ import annotations
@@ -202,9 +202,11 @@ def measured(world: World, runs: int, *, seed: int = 0, labels: int = LABELS) ->
     for run in range(runs):
         draw = drawn(world, np.random.default_rng([seed, run]), labels=labels)
         for name, way in WAYS.items():
-            told = way(draw)
-            squares[name].append(float(((told.mean - draw.accuracy) ** 2).mean()))
-            held[name].append(float(((told.lower <= draw.accuracy) & (draw.accuracy <= told.upper)).mean()))
+            estimate = way(draw)
+            squares[name].append(float(((estimate.mean - draw.accuracy) ** 2).mean()))
+            held[name].append(
+                float(((estimate.lower <= draw.accuracy) & (draw.accuracy <= estimate.upper)).mean())
+            )
     return {name: Found(float(np.mean(squares[name]) ** 0.5), float(np.mean(held[name]))) for name in WAYS}
 
 

@@ -102,11 +102,11 @@ def with_bare_clients(settings: dict[str, Any], processes: int, predictions: int
             client.join()
 
 
-def _poll(told: dict[str, Any], begin: Event, count: Synchronized[int]) -> None:
-    settings = Settings.model_validate(told)
+def _poll(configuration: dict[str, Any], begin: Event, count: Synchronized[int]) -> None:
+    settings = Settings.model_validate(configuration)
     consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
     join(consumer, settings.kafka.topics.predictions)
-    # The group is settled a moment before its members are told.
+    # The group is settled a moment before its members know it.
     while not (begin.is_set() and consumer.assignment()):
         consumer.poll(_POLL_MS)
     consumer.seek_to_beginning()
@@ -114,9 +114,9 @@ def _poll(told: dict[str, Any], begin: Event, count: Synchronized[int]) -> None:
         count.value += sum(map(len, consumer.poll(_POLL_MS).values()))
 
 
-def _wait_for_partitions(told: dict[str, Any], group: str, members: int) -> None:
-    """Wait until so many members of a consumer group have been told their partitions."""
-    settings = Settings.model_validate(told).kafka
+def _wait_for_partitions(configuration: dict[str, Any], group: str, members: int) -> None:
+    """Wait until so many members of a consumer group have their partitions."""
+    settings = Settings.model_validate(configuration).kafka
     name = f"{settings.group_prefix}.{group}"
     deadline = time.monotonic() + _JOIN_SECONDS
     with build_admin(settings) as admin:
@@ -178,7 +178,7 @@ def measure(
     topic = f"bench-{secrets.token_hex(4)}"
     create_topics(bootstrap_servers, [topic, f"{topic}.dead"], partitions=PARTITIONS)
     produce(bootstrap_servers, topic, stream.values(predictions), partitions=PARTITIONS)
-    told = []
+    results = []
     for count in processes:
         with EmbeddedRedis() as redis:
             settings = settings_of(stream, bootstrap_servers, topic, redis.url)
@@ -187,8 +187,8 @@ def measure(
                 "poll": with_bare_clients(settings, count, predictions),
                 "credence": with_credence(settings, count, predictions),
             }
-        told.append({"processes": count} | rates)
-    return told
+        results.append({"processes": count} | rates)
+    return results
 
 
 def main() -> None:
@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--fast-fetch", action="store_true", help="with kafka.fast_fetch")
     options = parser.parse_args()
     with broker(options.broker) as bootstrap_servers:
-        told = measure(
+        results = measure(
             STREAMS["small"],
             options.predictions,
             options.processes,
@@ -207,11 +207,11 @@ def main() -> None:
             fast_fetch=options.fast_fetch,
         )
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(results))
         return
     print("  processes     poll, records/s          credence, predictions/s")
-    for row in told:
-        gains = {name: row[name] / told[0][name] for name in ("poll", "credence")}
+    for row in results:
+        gains = {name: row[name] / results[0][name] for name in ("poll", "credence")}
         print(
             f"{row['processes']:11}{row['poll']:15,.0f} ({gains['poll']:.2f} x)"
             f"{row['credence']:22,.0f} ({gains['credence']:.2f} x)"

@@ -62,8 +62,8 @@ def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: 
         return pool.apply(_read_bare, (reader, settings, predictions, packed))
 
 
-def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed: int) -> Reading:
-    settings = Settings.model_validate(told)
+def _read_bare(reader: Reader, configuration: Mapping[str, Any], predictions: int, packed: int) -> Reading:
+    settings = Settings.model_validate(configuration)
     consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
     formats = prediction_formats(settings)
     join(consumer, settings.kafka.topics.predictions)

@@ -31,7 +31,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.replay.tables import Cell, Table, print_tables
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 EVER = (
     "one by one",
@@ -92,7 +92,7 @@ def _entries(correct: Flags) -> list[OutcomeEntry]:
             requested_at=at,
             definition=_DEFINITION,
         )
-        given = Given("yes" if right else "no", at, "")
+        given = LabelFact("yes" if right else "no", at, "")
         entries.append(OutcomeEntry((1, number), (1, number), "ask", fact, given))
     return entries
 
@@ -177,8 +177,8 @@ def _table(sizes: Sequence[int], runs: int, every: int, seed: int) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for groups in sizes:
         rng = np.random.default_rng([seed, groups])
-        told = [confirmed(rng.random((groups, LABELS)) < THRESHOLD, rng, every) for _ in range(runs)]
-        rows.append((f"{groups}", tuple((100 * np.mean(told, axis=0)).tolist())))
+        shares = [confirmed(rng.random((groups, LABELS)) < THRESHOLD, rng, every) for _ in range(runs)]
+        rows.append((f"{groups}", tuple((100 * np.mean(shares, axis=0)).tolist())))
     return Table(
         f"runs in which the service ever confirms anything of a healthy group, %: {LABELS} labels of every "
         f"group, evaluated after every {every}, {runs} runs, alpha {ALPHA}",

@@ -92,8 +92,8 @@ def _rate(began: Look, ended: Look) -> float:
     return (ended.predictions - began.predictions) / (ended.at - began.at)
 
 
-def _counted(told: dict[str, Any]) -> int:
-    settings = Settings.model_validate(told)
+def _counted(configuration: dict[str, Any]) -> int:
+    settings = Settings.model_validate(configuration)
     space = settings.cell_space("m")
     with build_redis(settings.redis) as client:
         reader = FactReader(
@@ -111,16 +111,16 @@ def main() -> None:
     parser.add_argument("--unread", type=int, default=1_000_000, help="records, about (default: 1000000)")
     options = parser.parse_args()
     with broker(options.broker) as bootstrap_servers:
-        told = measure(options.unread, bootstrap_servers)
+        result = measure(options.unread, bootstrap_servers)
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(result))
         return
-    print(f"{told['rate_before']:12,.0f}  predictions a second before the kill")
-    print(f"{told['first_seconds']:12.1f}  s from the restart to the first prediction")
-    if told["full_speed_seconds"] is not None:
-        print(f"{told['full_speed_seconds']:12.1f}  s to full speed")
-    print(f"{told['caught_up_seconds']:12.1f}  s to the end of {told['unread']:,} unread records")
-    print(f"{told['counted']:12,}  counted of {told['predictions']:,}")
+    print(f"{result['rate_before']:12,.0f}  predictions a second before the kill")
+    print(f"{result['first_seconds']:12.1f}  s from the restart to the first prediction")
+    if result["full_speed_seconds"] is not None:
+        print(f"{result['full_speed_seconds']:12.1f}  s to full speed")
+    print(f"{result['caught_up_seconds']:12.1f}  s to the end of {result['unread']:,} unread records")
+    print(f"{result['counted']:12,}  counted of {result['predictions']:,}")
 
 
 if __name__ == "__main__":

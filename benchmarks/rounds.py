@@ -43,7 +43,7 @@ from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
 from service.store.records import PoolRecord
-from service.store.requests import RequestStore
+from service.store.requests import Payment, RequestStore
 from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "sorter"
@@ -227,8 +227,7 @@ class Site:
             self.requests.issue(
                 epoch=1,
                 assessment=name,
-                window=f"{name}|0",
-                budget=10_000_000,
+                payment=Payment(f"{name}|0", 10_000_000),
                 now=self.now,
                 draws=draws,
             )
@@ -243,8 +242,8 @@ class Site:
 
     def answer_all(self) -> None:
         """Publish and answer all requests that are open."""
-        outbox = self.requests.outbox()
-        self.requests.published(list(outbox))
+        outbox = self.requests.read_outbox()
+        self.requests.remove_published(list(outbox))
         messages = [json.loads(text) for text in outbox.values()]
         labels = [self._label(message["request_id"], message["item_id"]) for message in messages]
         if labels:
@@ -289,15 +288,15 @@ class StreamSite(Site):
     def _item(self) -> PoolRecord:
         """The next item of the stream."""
         self._items += 1
-        told = json.loads(next(self._values))
-        value = told["attributes"][self._first]
-        self._told[told["item_id"]] = int(told["predicted_class"]), int(value.removeprefix("v"))
+        message = json.loads(next(self._values))
+        value = message["attributes"][self._first]
+        self._told[message["item_id"]] = int(message["predicted_class"]), int(value.removeprefix("v"))
         return PoolRecord(
-            item_id=told["item_id"],
-            predicted_class=told["predicted_class"],
-            score=told["score"],
+            item_id=message["item_id"],
+            predicted_class=message["predicted_class"],
+            score=message["score"],
             time=self.now - STEP_SECONDS * float(self._rng.random()),
-            attributes=told["attributes"],
+            attributes=message["attributes"],
         )
 
     def _known(self, item_id: str) -> tuple[int, int]:
@@ -339,18 +338,18 @@ def _cold_start(redis_url: str, groups: int) -> None:
     before = _resident("VmRSS")
     began, used = time.perf_counter(), time.process_time()
     monitor.refresh(time.time() + 3_600)
-    told = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used, "before": before}
+    message = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used, "before": before}
     for tick in range(3):
         monitor.refresh(time.time() + 3_600 + TICK_SECONDS * tick)
-    print(json.dumps(told | {"after": _resident("VmRSS"), "most": _resident("VmHWM")}))
+    print(json.dumps(message | {"after": _resident("VmRSS"), "most": _resident("VmHWM")}))
 
 
 def cold_start(redis_url: str, groups: int) -> dict[str, float]:
     """The first refresh of a new process."""
     command = [sys.executable, "-m", "benchmarks.rounds", "--cold-start", redis_url, str(groups)]
     ran = subprocess.run(command, check=True, capture_output=True, timeout=300)
-    told: dict[str, float] = json.loads(ran.stdout)
-    return told
+    message: dict[str, float] = json.loads(ran.stdout)
+    return message
 
 
 COLUMNS = {

@@ -28,7 +28,7 @@ from service.serving.prometheus import SnapshotCollector
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.telemetry.health import Health
 from service.telemetry.instruments import PipelineMetrics
 
@@ -84,7 +84,7 @@ def facts_of(settings: Settings) -> tuple[TrafficFacts, OutcomeLedger]:
         score = rng.uniform(0.5, 1.0)
         true = name if rng.random() < score else classes[0]
         fact = Fact(f"r{number}", f"i{number}", "class", name, name, score, {}, now - 60, now - 30)
-        entries.append(OutcomeEntry((1, number), (1, number), "every", fact, Given(true, now - 10, "")))
+        entries.append(OutcomeEntry((1, number), (1, number), "every", fact, LabelFact(true, now - 10, "")))
     ledger.fold(entries)
     ledger.place()
     return traffic, ledger
@@ -97,7 +97,7 @@ def snapshot_of(settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger
         settings=settings.models["m"],
         facts=Facts(
             traffic=traffic,
-            requests=RequestFacts({}, 0, {}, {}),
+            requests=RequestFacts({}, 0, {}, {}, {}),
             ledger=ledger,
             index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
         ),

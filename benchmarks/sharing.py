@@ -2,7 +2,7 @@
 
 Three tables: by how much members overlap, over single items; for classifiers of handwritten digits; and for
 vote patterns with their posteriors. Every RMSE stands beside that of random samples of the same size, one
-for every member, in closed form. docs/ensembles.md tells what the figures mean.
+for every member, in closed form. docs/ensembles.md explains what the figures mean.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ def believed(stream: Stream, wanted: int, runs: int, rng: np.random.Generator) -
     truth = stream.precision()
     deviation = np.sqrt(truth * (1 - truth) / wanted)
     errors = post_stratified(allocation, labels, positive) - truth
-    told = member_beliefs(allocation, labels, positive, mass=MASS)
-    held = (told.lower <= truth) & (truth <= told.upper)
+    beliefs = member_beliefs(allocation, labels, positive, mass=MASS)
+    held = (beliefs.lower <= truth) & (truth <= beliefs.upper)
     within = stream.patterns.within()
     return (
         100 * float(1 - labels.sum(axis=1).mean() / (wanted * len(truth))),
         float(((errors**2).mean() / (deviation**2).mean()) ** 0.5),
-        float((told.upper - told.lower).mean() / _random_width(truth, wanted)),
+        float((beliefs.upper - beliefs.lower).mean() / _random_width(truth, wanted)),
         100 * float(held.mean()),
         _coverage_of(np.full(within.shape, 0.5), stream, labels, positive),
         _coverage_of(np.where(within > 0, within, 1.0) / 2, stream, labels, positive),

@@ -77,13 +77,13 @@ class Stream:
 
     def _elements(self, predictions: int) -> Iterator[bytes]:
         rng = np.random.default_rng(1)
-        told: list[list[str]] = []
+        chunks: list[list[str]] = []
         for chunk, first in enumerate(range(0, predictions, _CHUNK)):
             count = min(_CHUNK, predictions - first)
             attributes = self._attribute_texts(count, rng)
             if chunk < _TOLD_CHUNKS:
-                told.append(self._said(_CHUNK, rng))
-            said = told[chunk % _TOLD_CHUNKS]
+                chunks.append(self._said(_CHUNK, rng))
+            said = chunks[chunk % _TOLD_CHUNKS]
             for i in range(count):
                 time = datetime.fromtimestamp(BEGAN + (first + i) * 1e-3, UTC).isoformat()
                 yield (
@@ -111,10 +111,12 @@ class Stream:
         Attributes go together as in a table of people or devices: a segment decides on all of them, and each
         of them deviates now and then.
         """
-        sizes, told = np.array(self.attributes), np.random.default_rng(2)
+        sizes, chunks = np.array(self.attributes), np.random.default_rng(2)
         segments = max(_SEGMENTS, int(sizes.max()))
         # An attribute with as many values as there are segments names the segment.
-        typical = [told.integers(0, size, segments) if size < segments else np.arange(size) for size in sizes]
+        typical = [
+            chunks.integers(0, size, segments) if size < segments else np.arange(size) for size in sizes
+        ]
         chosen = rng.choice(segments, count, p=_zipf(segments))
         return [
             np.where(rng.random(count) < _DEVIATING, rng.choice(size, count, p=_zipf(size)), values[chosen])

@@ -83,7 +83,8 @@ class Case:
             "task": "identification",
             "grouping": ASKS,
             "policy": self.policy,
-            "budget": {"labels": LABELS * STEPS_A_DAY, "per_days": 1},
+            # As many a step as the run asks for, whenever it does.
+            "budget": {"labels": LABELS * STEPS_A_DAY, "per_days": 1, "burst": 1.0, "reserve": 0.0},
             "max_in_flight": LABELS,
         }
         groupings = {name: {"by": "attribute", "attribute": name} for name in WIDE.attribute_names}
@@ -183,9 +184,9 @@ def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
                 recent = world.accuracies(np.concatenate(came[-STEPS_A_DAY:]))
                 yield from _intervals(snapshot, recent, everything)
             monitor.ask(epoch=1, now=now)
-            messages = requests.outbox()
+            messages = requests.read_outbox()
             answers = [_answer(json.loads(text), came, world, rng, now) for text in messages.values()]
-            requests.published(list(messages))
+            requests.remove_published(list(messages))
             if answers:
                 labels.apply(0, answers, now=now)
         for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):

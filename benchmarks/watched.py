@@ -29,7 +29,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.statistics.policies import NONE, Situation
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given, PoolRecord
+from service.store.records import Fact, LabelFact, PoolRecord
 
 NOW = 1_800_000_000.0
 CLASSES = ("ham", "spam")
@@ -168,7 +168,7 @@ class Watched:
             NOW,
             NOW,
         )
-        return OutcomeEntry(position, position, assessment, fact, Given(true_class, NOW, ""))
+        return OutcomeEntry(position, position, assessment, fact, LabelFact(true_class, NOW, ""))
 
     def _index(self) -> GroupIndex:
         return GroupIndex(self._space, self._shard.traffic, self._ledger.cells)

@@ -1,6 +1,6 @@
 """How often the intervals that the service shows of binary classifiers hold the truth.
 
-Classifiers of seven kinds are watched with the default bounds. docs/binary-classifiers.md tells what the
+Classifiers of seven kinds are watched with the default bounds. docs/binary-classifiers.md explains what the
 figures mean.
 """
 

@@ -1,8 +1,8 @@
-"""The service's evidence while its Thompson sampling asks: false alarms, and labels until a decline is told.
+"""The service's evidence under Thompson sampling: false alarms, and labels until a decline is reported.
 
 Groups are looked at again and again, as the rounds do; who is asked next follows from what is believed.
 Tables: alarms of groups that are all as accurate as they must be; and how many labels of all groups it takes
-until the one that drops is told, by what the posterior believes and by each kind of evidence.
+until the one that drops is reported, by the posterior and by each kind of evidence.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
                 known.confirmed["miscalibrated"],
                 known.changed,
             )
-            for told, alarms in zip(first, flags, strict=True):
-                told[run] = np.where(alarms, np.minimum(told[run], count), told[run])
+            for results, alarms in zip(first, flags, strict=True):
+                results[run] = np.where(alarms, np.minimum(results[run], count), results[run])
     return first
 
 
@@ -176,10 +176,11 @@ def _of_drops(runs: int) -> Table:
         after[0] = lower
         asked = ask(before, after, drop_at=drop_at, labels=labels, runs=runs, seed=1)
         found = watch(asked, groups, every=10, reference=50, since=drop_at)
-        own = [told[:, 0] - drop_at for told in found]
-        rows.append((f"0.95 to {lower}", tuple(float(np.median(told)) for told in own)))
+        own = [results[:, 0] - drop_at for results in found]
+        rows.append((f"0.95 to {lower}", tuple(float(np.median(results)) for results in own)))
     return Table(
-        f"labels of {groups} groups, of which one drops after {drop_at}, until it is told: median of {runs}",
+        f"labels of {groups} groups, of which one drops after {drop_at}, until it is reported: "
+        f"median of {runs}",
         "accuracy",
         ("posterior", "below", "declined", "miscalibrated", "changed"),
         rows,

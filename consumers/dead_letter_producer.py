@@ -9,7 +9,7 @@ from kafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLarg
 
 from consumers.dead_letter_format import LONGEST_KEY, letter_headers
 from consumers.dead_letters import Place, Rejected
-from service.kafka.topic_metadata import translated_errors
+from service.kafka.topic_metadata import translate_errors
 
 _SEND_SECONDS = 10.0
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
@@ -55,7 +55,7 @@ class KafkaDeadLetters:
         Raises:
             Unavailable: Kafka does not store them now; send the same ones again later.
         """
-        with translated_errors():
+        with translate_errors():
             for first in range(0, len(rejected), _IN_FLIGHT):
                 self._store(rejected[first : first + _IN_FLIGHT])
         for partition in {letter.record.partition for letter in rejected}:

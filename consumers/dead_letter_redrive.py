@@ -12,7 +12,7 @@ from kafka.errors import UnknownTopicOrPartitionError
 from consumers.dead_letter_format import REPLAYED_FROM, Letter, read_letter
 from consumers.dead_letters import Place
 from service.domain.errors import Refused, Unavailable
-from service.kafka.topic_metadata import translated_errors
+from service.kafka.topic_metadata import translate_errors
 from service.store.redrives import REMEMBERED_DAYS, ReplayMarks
 
 REPLAYED = "replayed"
@@ -41,7 +41,7 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
     Raises:
         Unavailable: Kafka does not answer, there is no such topic, or no right to read it.
     """
-    with translated_errors():
+    with translate_errors():
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             # To a client without rights Kafka does not say which of the two it is.
@@ -140,7 +140,7 @@ def replay(
                 seen_places.add(place)
                 sendable.append((letter, place))
         places = [place.identity for _, place in sendable]
-        mark = marks.look if producer is None else marks.begin
+        mark = marks.check if producer is None else marks.begin
         statuses = mark(places, retry_unfinished=retry_unfinished)
         ready = []
         for (letter, place), status in zip(sendable, statuses, strict=True):
@@ -155,7 +155,7 @@ def replay(
 
 
 def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: float) -> None:
-    with translated_errors():
+    with translate_errors():
         futures = [
             producer.send(
                 place.topic,

@@ -117,11 +117,11 @@ def drift_tables(
         if options.plots:
             draw_drift(recording.name, found, options.plots)
         alarms = AlarmStudy(study, options.alpha, options.reference)
-        told = {
+        results = {
             scenario: alarms.run(scenario, crew, f"{recording.name} {scenario}, alarms") for scenario in found
         }
         yield from drift_summary(study, found)
-        yield from alarm_summary(alarms, told)
+        yield from alarm_summary(alarms, results)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How soon rules tell a decline, on streams of labels, and how often they do without one.
+"""How soon rules report a decline, on streams of labels, and how often they do without one.
 
 Every rule is looked at after every label, from the `FIRST`th on, and a stream has alarmed once it holds. The
-first two rules are told how accurate the group was, as by a threshold; the others know it by the first labels
+first two rules know how accurate the group was, as by a threshold; the others know it by the first labels
 alone. An alarm before the drift begins is false, and what such a stream tells afterwards is not counted.
 """
 
@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from benchmarks.change_evidence import log_e_changed
 from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.domain.arrays import Flags, Indices
 from service.replay.tables import Cell, Table
 from service.replay.workers import Workers
-from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import log_e_below, log_e_declined
 from service.statistics.grouped_e_processes import baselines
 
@@ -105,15 +105,15 @@ def _first(holds: Flags, labels: Indices) -> Indices:
 
 
 def alarm_summary(study: AlarmStudy, found: Mapping[Scenario, Alarms]) -> list[Table]:
-    """Tables of one recording: labels until a decline is told, and false alarms."""
+    """Tables of one recording: labels until a decline is reported, and false alarms."""
     drift = study.drift
     name = drift.pool.recording.name
     runs = f"{drift.runs} runs of {len(drift.pool.names)} groups, seed {drift.seed}."
     drifts = {scenario: alarms for scenario, alarms in found.items() if scenario.shape != NO_DRIFT}
-    told = {scenario: [_told(alarms[rule]) for rule in RULES] for scenario, alarms in drifts.items()}
+    reported = {scenario: [_told(alarms[rule]) for rule in RULES] for scenario, alarms in drifts.items()}
 
     def table(place: int, title: str, *notes: str) -> Table:
-        rows = [(str(scenario), tuple(each[place] for each in rules)) for scenario, rules in told.items()]
+        rows = [(str(scenario), tuple(each[place] for each in rules)) for scenario, rules in reported.items()]
         return Table(f"{name}, drift: {title}", "drift", RULES, rows, notes=(*notes, runs))
 
     rule_by_rule: list[tuple[str, tuple[Cell, ...]]] = []
@@ -124,11 +124,13 @@ def alarm_summary(study: AlarmStudy, found: Mapping[Scenario, Alarms]) -> list[T
     return [
         table(
             0,
-            "labels until a decline is told, mean",
-            f"Alpha {study.alpha:g}, reference {study.reference} labels. Of streams in which it is told.",
+            "labels until a decline is reported, mean",
+            f"Alpha {study.alpha:g}, reference {study.reference} labels. Of streams in which it is reported.",
         ),
-        table(1, "labels until a decline is told, median"),
-        table(2, "streams in which a decline is told, %", "Of those that have not alarmed before it begins."),
+        table(1, "labels until a decline is reported, median"),
+        table(
+            2, "streams in which a decline is reported, %", "Of those that have not alarmed before it begins."
+        ),
         Table(
             f"{name}, drift: streams with a false alarm, %",
             "rule",

@@ -18,7 +18,7 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.replay.pool import Pool
 from service.replay.workers import Workers, batches
 from service.statistics import beta as betas
-from service.statistics.change_points import what_remains
+from service.statistics.change_points import change_point_weights
 
 HEALTHY: Final = 300
 """Labels before a drift."""
@@ -110,7 +110,7 @@ class DriftStudy:
 
         def change(right: Flags) -> tuple[Floats, Indices]:
             sizes = np.full(len(right), right.shape[1])
-            found = what_remains(correct=right.ravel(), sizes=sizes, run_length=self.run_length)
+            found = change_point_weights(correct=right.ravel(), sizes=sizes, run_length=self.run_length)
             return found.factors.reshape(right.shape), found.before
 
         def aged(factors: Callable[[Floats], Floats]) -> Callable[[Flags], tuple[Floats, Indices]]:
@@ -205,8 +205,10 @@ def run_batch(study: DriftStudy, scenario: Scenario, first: int, runs: int) -> d
             believed[name].append((betas.mean(alpha, beta), *interval, labels, before.astype(np.float64)))
     at = truth[:, LOOKS - 1]
     return {
-        name: Followed(at, healthy, step, *(np.stack(column, axis=1) for column in zip(*told, strict=True)))
-        for name, told in believed.items()
+        name: Followed(
+            at, healthy, step, *(np.stack(column, axis=1) for column in zip(*columns, strict=True))
+        )
+        for name, columns in believed.items()
     }
 
 

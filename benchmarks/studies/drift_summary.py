@@ -23,7 +23,7 @@ from service.replay import plots
 from service.replay.tables import Cell, Table
 
 _PER = 10_000
-"""Labels that false alarms are told for."""
+"""Labels over which false alarms are counted."""
 
 Found = Mapping[Scenario, Mapping[str, Followed]]
 
@@ -32,12 +32,15 @@ def drift_summary(study: DriftStudy, found: Found) -> list[Table]:
     """Tables of one recording: rows are drifts, columns ways of forgetting; the last ones tell of changes."""
     name, mass = study.pool.recording.name, f"{100 * study.mass:g}%"
     runs = f"{study.runs} runs of {len(study.pool.names)} groups, seed {study.seed}."
-    drifts = {scenario: told for scenario, told in found.items() if scenario.shape != NO_DRIFT}
+    drifts = {scenario: followed for scenario, followed in found.items() if scenario.shape != NO_DRIFT}
     drifting = LOOKS > HEALTHY
 
     def table(title: str, rows: Found, figure: Callable[[Followed], Cell], *notes: str) -> Table:
         columns = tuple(study.methods)
-        cells = [(str(drift), tuple(figure(told[each]) for each in columns)) for drift, told in rows.items()]
+        cells = [
+            (str(drift), tuple(figure(followed[each]) for each in columns))
+            for drift, followed in rows.items()
+        ]
         return Table(f"{name}, drift: {title}", "drift", columns, cells, notes=(*notes, runs))
 
     quiet = found[Scenario(NO_DRIFT)]
@@ -45,33 +48,33 @@ def drift_summary(study: DriftStudy, found: Found) -> list[Table]:
         table(
             "RMSE of group accuracy, x 100",
             found,
-            lambda told: 100 * float(np.sqrt(told.squared_error()[drifting].mean())),
+            lambda followed: 100 * float(np.sqrt(followed.squared_error()[drifting].mean())),
             f"Over the {DRIFTING} labels from the beginning of the drift.",
         ),
         table(
             f"share of {mass} intervals that hold the accuracy of the moment, %",
             found,
-            lambda told: 100 * float(told.held()[drifting].mean()),
+            lambda followed: 100 * float(followed.held()[drifting].mean()),
             "Likewise. No way of forgetting knows of a drift before its labels tell.",
         ),
         table(
             "labels until the drift is noticed, mean",
             drifts,
-            lambda told: _delay(told.noticed()[:, drifting])[0],
+            lambda followed: _delay(followed.noticed()[:, drifting])[0],
             "Noticed: the whole interval lies below the accuracy before. Of streams alone in which it does.",
         ),
         table(
             "streams in which the drift is noticed, %",
             drifts,
-            lambda told: 100 * _delay(told.noticed()[:, drifting])[1],
+            lambda followed: 100 * _delay(followed.noticed()[:, drifting])[1],
         ),
         Table(
             f"{name}, {NO_DRIFT}: what forgetting costs",
             "method",
             ("effective labels", f"false alarms in {_PER:,} labels"),
             [
-                (each, (float(told.labels[:, -1].mean()), _false(told.noticed())))
-                for each, told in quiet.items()
+                (each, (float(followed.labels[:, -1].mean()), _false(followed.noticed())))
+                for each, followed in quiet.items()
             ],
             notes=(
                 f"After {HEALTHY + DRIFTING} labels. False alarms: the interval comes to lie below.",
@@ -79,12 +82,12 @@ def drift_summary(study: DriftStudy, found: Found) -> list[Table]:
             ),
         ),
         Table(
-            f"{name}, drift: changes that are told",
+            f"{name}, drift: reported changes",
             "drift",
             ("streams, %", "labels until then, mean", "labels off, median"),
-            [(str(scenario), _told(told[CHANGE])) for scenario, told in drifts.items()],
+            [(str(scenario), _told(followed[CHANGE])) for scenario, followed in drifts.items()],
             notes=(
-                "By forgetting after changes. Off: the date that is told first, from when the drift begins.",
+                "By forgetting after changes. Off: the first reported date, from when the drift begins.",
                 f"Without a drift: {_false(quiet[CHANGE].before > 0):.2g} changes in {_PER:,} labels.",
                 runs,
             ),
@@ -107,7 +110,7 @@ def _false(alarms: Flags) -> float:
 
 
 def _told(change: Followed) -> tuple[Cell, Cell, Cell]:
-    """Share of streams in which a change is told after the drift begins; when; how well it is dated."""
+    """Share of streams in which a change is reported after the drift begins; when; how well it is dated."""
     before = change.before[:, LOOKS > HEALTHY]
     delay, share = _delay(before > 0)
     if delay is None:
@@ -119,8 +122,8 @@ def _told(change: Followed) -> tuple[Cell, Cell, Cell]:
 
 def draw_drift(name: str, found: Found, directory: Path) -> None:
     """Write figures, as PNG files: for every drift the errors by number of labels."""
-    for scenario, told in found.items():
-        errors = {method: np.sqrt(each.squared_error()) for method, each in told.items()}
+    for scenario, followed in found.items():
+        errors = {method: np.sqrt(each.squared_error()) for method, each in followed.items()}
         title = f"{name}, {scenario}: RMSE of group accuracy"
         figure = plots.curves(LOOKS.astype(np.float64), errors, "RMSE", "%", title=title)
         written = str(scenario).replace(", ", "-").replace(" ", "-")

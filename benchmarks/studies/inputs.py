@@ -140,14 +140,14 @@ def changes(items: Items, names: Sequence[str], mixed: float) -> list[Change]:
         names: of recordings; `HARD` has none.
         mixed: share of the group's items that change, above 0 and at most 1.
     """
-    told = "" if mixed == 1 else f", {100 * mixed:g}%"
+    results = "" if mixed == 1 else f", {100 * mixed:g}%"
     asked, number = [], 0
     for name, short in zip(names, _short(names), strict=True):
         if name == HARD:
-            asked.append(items.hard(f"{short}{told}", mixed))
+            asked.append(items.hard(f"{short}{results}", mixed))
         else:
             number += 1
-            asked.append(items.of_recording(f"{short}{told}", number, mixed))
+            asked.append(items.of_recording(f"{short}{results}", number, mixed))
     fallen = (items.labels_alone(items.accuracy(change)) for change in asked)
     silent = next((change for change in fallen if change is not None), None)
     return [change for change in (items.healthy, *asked, items.classes_shift(), silent) if change is not None]

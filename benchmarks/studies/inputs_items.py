@@ -33,7 +33,7 @@ class Change:
     """What becomes of the items of one group.
 
     Attributes:
-        name: as it is told.
+        name: as it is shown.
         weights: how likely every item is then [N], summing to 1.
         turned: share of the labels that say that a prediction is right, and then say that it is wrong.
     """
@@ -112,7 +112,7 @@ class Items:
         """Such a share of the items is of another recording.
 
         Args:
-            name: as the change is told.
+            name: as the change is shown.
             number: of the recording, 1 for the first one after the change.
             mixed: the share, above 0 and at most 1.
         """
@@ -124,7 +124,7 @@ class Items:
         Items of the score at which the half ends are as likely as each other, wherever they were recorded.
 
         Args:
-            name: as the change is told.
+            name: as the change is shown.
             mixed: the share, above 0 and at most 1.
         """
         scores, half = self.scores[: self.before], (self.before + 1) // 2

@@ -17,11 +17,11 @@ from scipy import special
 from benchmarks.studies.inputs_items import Change, Items
 from benchmarks.studies.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
 from service.domain.arrays import Flags, Floats, Indices
-from service.monitoring.assessment_snapshot import Aim
+from service.monitoring.suspected_groups import Aim
 from service.statistics import beta as betas
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.curves import LearnedCurve
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import discoveries, log_e_below
 from service.statistics.laplace import Cells, Modes
 from service.statistics.policies import POLICIES, Situation
@@ -39,7 +39,7 @@ class Way:
     """Who is labelled next.
 
     Attributes:
-        name: as it is told.
+        name: as it is shown.
         policy: of the assessment.
         task: of the assessment; its metric is accuracy.
         label_share: that drift aims, while a group has drifted.
@@ -61,9 +61,9 @@ _ASKED: Final = (
 )
 
 WAYS: Final = tuple(
-    Way(f"{name}{told}", policy, task, label_share)
+    Way(f"{name}{results}", policy, task, label_share)
     for name, policy, task in _ASKED
-    for told, label_share in (("", 0.0), (", aimed", DRIFT.label_share))
+    for results, label_share in (("", 0.0), (", aimed", DRIFT.label_share))
 )
 
 
@@ -114,7 +114,7 @@ class LabelStream:
         answers, chances = (np.random.default_rng((*seed, part)) for part in range(2))
         asked = _Asked(self, way, len(watched), answers, chances)
         looks = [
-            asked.round(number, [each.suspicion[number] for each in watched])
+            asked.round(number, [each.drift_scores[number] for each in watched])
             for number in range(HEALTHY + CHANGED)
         ]
         correct, labels, mean, variance = (np.stack(column) for column in zip(*looks, strict=True))
@@ -182,12 +182,12 @@ class _Asked:
         self._beliefs: AccuracyBeliefs | None = None
         self._aims: list[Aim | None] = [None] * runs
 
-    def round(self, number: int, suspicions: Sequence[Floats]) -> tuple[Floats, Floats, Floats, Floats]:
+    def round(self, number: int, drift_scores: Sequence[Floats]) -> tuple[Floats, Floats, Floats, Floats]:
         """Labels of a round, and then a look.
 
         Args:
             number: of the round.
-            suspicions: how far every group surely is from its reference by the end of it [G], of every run.
+            drift_scores: drift score of every group by the end of it [G], of every run.
 
         Returns:
             Right labels, all labels, and mean and variance of what is believed [R, G].
@@ -205,7 +205,7 @@ class _Asked:
             self._labels[self._every, asked, outcomes.bins] += 1
             self._correct[self._every, asked, outcomes.bins] += outcomes.correct
             beliefs.observe(self._every, asked, outcomes)
-        self._aims = [self._aim(suspicion) for suspicion in suspicions]
+        self._aims = [self._aim(scores) for scores in drift_scores]
         accuracy = beliefs.mixture
         return (
             self._correct.sum(axis=2),
@@ -219,8 +219,8 @@ class _Asked:
         self._modes = fit.modes
         return AccuracyBeliefs(fit.groups())
 
-    def _aim(self, suspicion: Floats) -> Aim | None:
-        shares = aimed_shares(suspicion, suspicion > DRIFT.max_distance)
+    def _aim(self, scores: Floats) -> Aim | None:
+        shares = drift_label_shares(scores, scores > DRIFT.max_distance)
         return None if shares is None or not self._way.label_share else Aim(shares, self._way.label_share)
 
     def _aimed(self, groups: Indices) -> Indices:

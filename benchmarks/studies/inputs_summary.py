@@ -1,4 +1,4 @@
-"""Tables and figures of changing inputs: what is told without labels, and what with them."""
+"""Tables and figures of changing inputs: what is reported without labels, and with them."""
 
 from __future__ import annotations
 
@@ -41,13 +41,15 @@ def inputs_summary(study: InputsStudy, found: Found) -> list[Table]:
         cells: Callable[[Change, Seen], list[Cell]],
         *notes: str,
     ) -> Table:
-        told = [(str(change), tuple(cells(change, seen))) for change, seen in rows]
-        return Table(f"{items.name}, inputs: {title}", "change", tuple(columns), told, notes=(*notes, runs))
+        followed = [(str(change), tuple(cells(change, seen))) for change, seen in rows]
+        return Table(
+            f"{items.name}, inputs: {title}", "change", tuple(columns), followed, notes=(*notes, runs)
+        )
 
     ways = tuple(map(str, WAYS))
     return [
         table(
-            "accuracy of the group, and what it is told by",
+            "accuracy of the group, and what shows it",
             ("accuracy, %", "promised, %", "scores, distance", "scores, KS", "classes, distance"),
             found,
             lambda change, _: _known(study, change),
@@ -104,7 +106,7 @@ def inputs_summary(study: InputsStudy, found: Found) -> list[Table]:
             ratio,
         ),
         Table(
-            f"{items.name}, inputs: streams in which something false is told, %",
+            f"{items.name}, inputs: streams in which something false is reported, %",
             "told",
             tuple(str(change) for change, _ in found),
             list(
@@ -128,8 +130,8 @@ def draw_inputs(study: InputsStudy, found: Found, directory: Path) -> None:
     for change, seen in found:
         if _falls(study, change):
             confirmed = {
-                str(way): np.maximum.accumulate(_since(told.confirmed)).mean(axis=1)
-                for way, told in seen.labelled.items()
+                str(way): np.maximum.accumulate(_since(followed.confirmed)).mean(axis=1)
+                for way, followed in seen.labelled.items()
             }
             title = f"{study.items.name}, {change}: streams in which the fall is confirmed"
             figure = plots.curves(labels, confirmed, "streams", "%", title=title)
@@ -169,46 +171,46 @@ def _flags(seen: Seen) -> dict[str, Flags]:
     return flags | {ALL_TRAFFIC: together > DRIFT.max_distance}
 
 
-def _since(told: Flags) -> Flags:
+def _since(followed: Flags) -> Flags:
     """Of the group that changes, since it does [CHANGED, R]."""
-    return told[HEALTHY:, :, CHANGING]
+    return followed[HEALTHY:, :, CHANGING]
 
 
 def _disagreements(study: InputsStudy, seen: Seen) -> list[Flags]:
     return [_since(each.below_expected >= 1 - study.alpha) for each in seen.labelled.values()]
 
 
-def _first(told: Flags) -> Floats:
-    """Rounds until something is told first [R]; infinite where it never is."""
-    return np.where(told.any(axis=0), _ROUNDS[told.argmax(axis=0)], np.inf)
+def _first(followed: Flags) -> Floats:
+    """Rounds until something is reported first [R]; infinite where it never is."""
+    return np.where(followed.any(axis=0), _ROUNDS[followed.argmax(axis=0)], np.inf)
 
 
-def _mean(told: Flags, unit: float) -> Cell:
-    """Until it is told, mean of the streams in which it is."""
-    rounds = _first(told)
+def _mean(followed: Flags, unit: float) -> Cell:
+    """Until it is reported, mean of the streams in which it is."""
+    rounds = _first(followed)
     some = rounds[np.isfinite(rounds)]
     return unit * float(some.mean()) if some.size else None
 
 
-def _median(study: InputsStudy, told: Flags) -> Cell:
-    """Labels until it is told, median of all streams; None where it is not in half of them."""
-    rounds = np.sort(_first(told))[(told.shape[1] - 1) // 2]
+def _median(study: InputsStudy, followed: Flags) -> Cell:
+    """Labels until it is reported, median of all streams; None where it is not in half of them."""
+    rounds = np.sort(_first(followed))[(followed.shape[1] - 1) // 2]
     return float(rounds * ROUND / study.predictions) if np.isfinite(rounds) else None
 
 
-def _share(told: Flags) -> float:
-    """Of streams in which it is ever told, %."""
-    return 100 * float(told.any(axis=0).mean())
+def _share(followed: Flags) -> float:
+    """Of streams in which it is ever reported, %."""
+    return 100 * float(followed.any(axis=0).mean())
 
 
-def _given(told: Labelled) -> Cell:
+def _given(followed: Labelled) -> Cell:
     """Share of the labels since the change that the group gets, %."""
-    given = (told.labels[-1] - told.labels[HEALTHY - 1]).sum(axis=0)
+    given = (followed.labels[-1] - followed.labels[HEALTHY - 1]).sum(axis=0)
     return 100 * float(given[CHANGING] / given.sum()) if given.any() else None
 
 
 def _false(study: InputsStudy, change: Change, seen: Seen) -> list[Cell]:
-    """Share of streams in which drift is told, or a fall is confirmed, that is none, %."""
+    """Share of streams in which drift is reported, or a fall is confirmed, that is none, %."""
     same_inputs = np.ones((HEALTHY + CHANGED, study.groups), np.bool_)
     same_accuracy = same_inputs.copy()
     same_inputs[HEALTHY:, CHANGING] = np.array_equal(change.weights, study.items.healthy.weights)

@@ -18,7 +18,7 @@ from benchmarks.studies.inputs_items import Change, Items
 from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
-from service.statistics.drift import MixDrift, expected_accuracy, mix_drift, suspicion
+from service.statistics.drift import MixDrift, drift_scores, expected_accuracy, mix_drift
 
 DRIFT: Final = DriftSettings()
 WINDOW: Final = DRIFT.reference_predictions
@@ -89,31 +89,31 @@ class Stream:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the looks at one stream tell; 0 before the end of the first window after the reference.
+    """Evaluations of one stream; 0 before the end of the first window after the reference.
 
     Attributes:
-        surely: how far every group surely is from its reference, by measure [T, G].
+        excess: distance of every group from its reference beyond noise, by measure [T, G].
         all_traffic: the same of all traffic together, by any mix [T].
-        expected: accuracy that recent scores promise [T, G].
+        expected: accuracy expected from recent scores [T, G].
     """
 
-    surely: dict[str, Floats]
+    excess: dict[str, Floats]
     all_traffic: Floats
     expected: Floats
 
     @property
-    def suspicion(self) -> Floats:
-        """By the mix that tells most [T, G]."""
-        return self.surely["any"]
+    def drift_scores(self) -> Floats:
+        """By the mix with the largest distance [T, G]."""
+        return self.excess["any"]
 
     def flagged(self, measure: str) -> Flags:
-        """Whether a group has drifted, as far as the measure tells [T, G]."""
-        flagged: Flags = self.surely[measure] > DRIFT.max_distance
+        """Whether a group has drifted by this measure [T, G]."""
+        flagged: Flags = self.excess[measure] > DRIFT.max_distance
         return flagged
 
 
 def watch(stream: Stream) -> Watched:
-    """All looks at one stream [T]; those before a window is full tell of no drift."""
+    """Evaluations of one stream [T]; there is no drift before a window is full."""
     bins, classes = stream.traffic()
     groups = np.broadcast_to(bins.sum(axis=2)[:, None], (len(bins), 1, stream.groups))
     by_bin, by_class = _compared(bins, stream.comparisons), _compared(classes, stream.comparisons)
@@ -122,12 +122,12 @@ def watch(stream: Stream) -> Watched:
     shape = bins.shape[:2]
     recent = _recent(bins).reshape(-1, bins.shape[2])
     return Watched(
-        surely={
-            "scores": _from_start(by_bin.surely, shape),
-            "classes": _from_start(by_class.surely, shape),
-            "any": _from_start(suspicion([by_bin, by_class]), shape),
+        excess={
+            "scores": _from_start(by_bin.excess, shape),
+            "classes": _from_start(by_class.excess, shape),
+            "any": _from_start(drift_scores([by_bin, by_class]), shape),
         },
-        all_traffic=_from_start(suspicion(everything), (len(bins), 1))[:, 0],
+        all_traffic=_from_start(drift_scores(everything), (len(bins), 1))[:, 0],
         expected=_from_start(expected_accuracy(recent, stream.items.bin_accuracies), shape),
     )
 

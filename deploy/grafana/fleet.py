@@ -65,7 +65,7 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Labels left",
-                    "Labels that all budgets still allow in their present windows. At 0 nobody is asked "
+                    "Labels that all budgets still allow in their current periods. At 0 nobody is asked "
                     "until a new window begins.",
                     looks.COUNT,
                     0,

@@ -135,7 +135,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Labels left",
-                "Labels that the budgets of all assessments still allow in their present windows.",
+                "Labels that the budgets of all assessments still allow in their current periods.",
                 looks.COUNT,
                 0,
                 nothing="no assessment",

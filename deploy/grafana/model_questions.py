@@ -98,8 +98,9 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Label budget",
-                    "Labels left in the present window of each assessment, and what a window allows. At 0 "
-                    "nothing is asked until the next window.",
+                    "Labels left in the current period of each assessment, how many of them may be requested "
+                    "now, and how many are reserved for suspected groups. At 0 left nothing is "
+                    "requested until the budget renews.",
                     looks.COUNT,
                     0,
                     nothing="no assessment",
@@ -107,6 +108,14 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
                 Query(
                     shown("credence_assessment_budget_remaining_labels", _MODEL, by="assessment"),
                     "{{assessment}}: left",
+                ),
+                Query(
+                    shown("credence_assessment_budget_available_labels", _MODEL, by="assessment"),
+                    "{{assessment}}: available now",
+                ),
+                Query(
+                    shown("credence_assessment_budget_reserve_labels", _MODEL, by="assessment"),
+                    "{{assessment}}: reserve",
                 ),
                 Query(
                     shown("credence_assessment_budget_labels", _MODEL, by="assessment"),

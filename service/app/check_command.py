@@ -12,6 +12,7 @@ from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
+from service.serving.documents.durations import duration
 from service.serving.documents.questions import chooser, question
 
 _COLUMNS: Final[dict[Columns, str]] = {
@@ -68,13 +69,23 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():
         budget = assessment.budget
-        window = "in total" if budget.per_days is None else f"every {budget.per_days:g} days"
+        window = "in total" if budget.per_days is None else _every(budget.per_days)
         yield (
             f"  assessment {assessment_name}: {question(assessment)} "
             f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
             f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
             f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
         )
+        if assessment.labels_per_second > 0:
+            yield (
+                f"    about one label every {duration(1 / assessment.labels_per_second)}, at most "
+                f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
+                f"{budget.labels} labels are reserved for suspected groups"
+            )
+
+
+def _every(days: float) -> str:
+    return "a day" if days == 1 else f"every {days:g} days"
 
 
 def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import model_keys, request_store
 from service.config.settings import Settings
-from service.monitoring.background_performance import InPlace, PerformanceWatch
+from service.monitoring.background_performance import ImmediateExecutor, PerformanceWatch
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.monitoring.request_issuer import RequestIssuer
@@ -58,9 +58,9 @@ def model_monitor(
         performance=PerformanceWatch(
             model,
             model_settings,
-            executor or InPlace(),
+            executor or ImmediateExecutor(),
             rng.spawn(1)[0],
             rest_seconds=settings.schedule.performance_seconds,
-            failed=performance_failed,
+            on_failure=performance_failed,
         ),
     )

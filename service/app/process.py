@@ -212,7 +212,7 @@ class Application:
         settings, connection, metrics = self._settings, self._connection, self._metrics
         topics = settings.kafka.topics
         if "predictions" in self._roles:
-            metrics.takes_predictions(settings.models)
+            metrics.start_prediction_counters(settings.models)
             letters = dead_letters(settings, producer)
             step = prediction_step(
                 settings, connection, hash_key=hash_key, dead_letters=letters, metrics=metrics
@@ -220,7 +220,7 @@ class Application:
             progress = topic_progress(settings, connection, lambda keys: keys.shard)
             yield self._supervisor(step, topics.predictions, progress)
         if "labels" in self._roles:
-            metrics.takes_labels(settings.models)
+            metrics.start_label_counters(settings.models)
             letters = dead_letters(settings, producer)
             labels = label_step(settings, connection, dead_letters=letters, metrics=metrics)
             progress = topic_progress(settings, connection, lambda keys: keys.labels)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from service.domain.messages import LABEL_REQUEST_TYPE, cloudevents_headers
-from service.kafka.topic_metadata import translated_errors
+from service.kafka.topic_metadata import translate_errors
 from service.store.requests import RequestStore
 from service.telemetry.instruments import PipelineMetrics
 
@@ -52,15 +52,15 @@ class RequestPublisher:
         return sum(self._publish_model(model, store, now) for model, store in self.stores.items())
 
     def _publish_model(self, model: str, store: RequestStore, now: float) -> int:
-        outbox = store.outbox()
+        outbox = store.read_outbox()
         if not outbox:
             return 0
-        with translated_errors():
+        with translate_errors():
             futures = [self._send(model, entry, message, now) for entry, message in outbox.items()]
             self.producer.flush(timeout=_PUBLISH_SECONDS)
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
-        store.published(list(outbox))
+        store.remove_published(list(outbox))
         self.metrics.requests_published.labels(model).inc(len(outbox))
         return len(outbox)
 

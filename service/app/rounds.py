@@ -72,6 +72,7 @@ class Rounds:
         self._learner = ThreadPoolExecutor(1, thread_name_prefix="performance")
         self._last_success: float | None = None
         self._recall_at = -math.inf
+        self._exhausted: set[tuple[str, str]] = set()
 
     def page(self) -> ASGIApp:
         """The application of the status page; it shows nothing before the first round."""
@@ -110,7 +111,9 @@ class Rounds:
             )
             for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
         }
-        metrics.learns_performance(name for name, model in settings.models.items() if model.positive_class)
+        metrics.start_performance_counters(
+            name for name, model in settings.models.items() if model.positive_class
+        )
         if producer is not None:
             self._lease = LeaderLease(
                 connection,
@@ -118,7 +121,9 @@ class Rounds:
                 name=process_name(settings),
                 clock=self._clock,
             )
-            metrics.may_lead({name: model.assessments for name, model in settings.models.items()})
+            metrics.start_request_counters(
+                {name: model.assessments for name, model in settings.models.items()}
+            )
             self._publisher = RequestPublisher(
                 producer,
                 settings.kafka.topics.label_requests,
@@ -218,6 +223,7 @@ class Rounds:
 
     def _issue_requests(self, model: str, monitor: ModelMonitor, epoch: int) -> None:
         done = monitor.ask(epoch=epoch, now=self._clock())
+        self._log_budgets(model)
         for assessment, count in done.issued.items():
             aimed = done.aimed[assessment]
             for reason, chosen in (("policy", count - aimed), ("drift", aimed)):
@@ -227,3 +233,15 @@ class Rounds:
         if any(done.issued.values()) or done.expired or done.reissued:
             counts = {key: getattr(done, key) for key in ("issued", "aimed", "expired", "reissued")}
             log.info("asked for labels", extra={"model": model, **counts})
+
+    def _log_budgets(self, model: str) -> None:
+        """Log once that a budget is exhausted, and once that it allows labels again."""
+        for name, state in self._snapshots[model].assessments.items():
+            key, exhausted = (model, name), state.budget.is_exhausted
+            if exhausted == (key in self._exhausted):
+                continue
+            self._exhausted ^= {key}
+            event = "the label budget is exhausted" if exhausted else "the label budget has labels again"
+            log.warning(
+                event, extra={"model": model, "assessment": name, "renews_at": state.budget.renews_at}
+            )

@@ -15,7 +15,7 @@ from service.app.permissions import kafka_lines, redis_lines
 from service.config.loader import load_settings
 from service.domain.errors import Refused
 from service.kafka.clients import build_admin
-from service.kafka.topic_metadata import translated_errors
+from service.kafka.topic_metadata import translate_errors
 
 _SECRET_BYTES = 32
 
@@ -31,7 +31,7 @@ def topics(options: argparse.Namespace) -> int:
         kafka.topics.dead_letters,
         *(vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None),
     ]
-    with translated_errors(), closing(build_admin(kafka)) as admin:
+    with translate_errors(), closing(build_admin(kafka)) as admin:
         for name in names:
             topic = NewTopic(
                 name, num_partitions=kafka.partitions, replication_factor=kafka.replication_factor

@@ -102,6 +102,11 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
         parts.append(Text("~40 (2 h): about 40 more labels (2 h) until decided", "dim"))
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
+        parts += [
+            _text(f"! {one.name}: {one.budget.sentence}", _FAILED)
+            for one in state.assessments
+            if one.budget.remaining == 0
+        ]
     parts += [_member_table(one) for one in state.assessments if one.members]
     parts += [_challenge_table(one) for one in state.assessments if one.challenge]
     return parts

@@ -19,7 +19,7 @@ from service.serving.vendor_api.service import VendorService
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
-from service.store.request_registry import AskedRequests
+from service.store.request_registry import RequestRegistry
 from service.telemetry.instruments import VendorMetrics
 
 _ANSWER_SECONDS = 8.0
@@ -91,7 +91,7 @@ def vendor_service(
             classes=tuple(model.classes),
             vendors=frozenset(settings.vendors_of(name)),
             claims=ClaimStore(connection, keys),
-            asked=AskedRequests(connection, keys, remembered_seconds=correction_seconds(settings)),
+            registry=RequestRegistry(connection, keys, remembered_seconds=correction_seconds(settings)),
         )
     claims = Claims(models, claim_keys=label_keys, metrics=metrics, clock=clock)
     return VendorService(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
 from service.domain.assessments import METRICS, Metric, Policy, Task
@@ -22,6 +22,10 @@ QUALITIES: dict[tuple[str, str], str] = {
     ("cost", "lowest"): "least costly",
 }
 """What an identification looks for, by its metric and end."""
+
+
+_BURST = 0.1
+_RESERVE = 0.2
 
 
 class Targets(Frozen):
@@ -57,7 +61,30 @@ class Budget(Frozen):
     labels: int = Field(ge=1)
     """labels, requests in flight included"""
     per_days: float | None = Field(default=None, gt=0)
-    """the budget renews after so many days (UTC); never, if absent"""
+    """the budget renews after so many days (UTC); never, if absent, and then it is spent without a pace"""
+    burst: float | None = Field(default=None, gt=0, le=1)
+    """a budget that renews is spread over its period; at most this share of it is spent at once (0.1 if
+    absent)"""
+    reserve: float | None = Field(default=None, ge=0, lt=1)
+    """of a budget that renews, this share is kept for suspected groups: those that have drifted or
+    changed, or are estimated, but not confirmed, to violate a threshold (0.2 if absent)"""
+
+    @model_validator(mode="after")
+    def _is_paced_by_period(self) -> Budget:
+        for key, share in (("burst", self.burst), ("reserve", self.reserve)):
+            if self.per_days is None and share is not None:
+                raise ValueError(f"`{key}` requires `per_days`: it is a share of the labels of a period")
+        return self
+
+    @property
+    def burst_labels(self) -> float:
+        """Labels of a period that may be spent at once."""
+        return max(1.0, self.labels * (_BURST if self.burst is None else self.burst))
+
+    @property
+    def reserved_labels(self) -> int:
+        """Labels of a period that only suspected groups may get."""
+        return round(self.labels * (_RESERVE if self.reserve is None else self.reserve))
 
 
 class AssessmentSettings(Frozen):
@@ -90,6 +117,18 @@ class AssessmentSettings(Frozen):
         return metric
 
     @property
+    def reserved_labels(self) -> int:
+        """Labels of every period that only suspected groups may get."""
+        return 0
+
+    @property
+    def labels_per_second(self) -> float:
+        """Mean pace of the labels that any group may get; 0 of a budget that does not renew."""
+        if self.budget.per_days is None:
+            return 0.0
+        return (self.budget.labels - self.reserved_labels) / (self.budget.per_days * 86_400)
+
+    @property
     def asked_grouping(self) -> str:
         """The grouping that labels are asked for: score bins, where all of the traffic is asked about."""
         return self.asks_by or (SCORE_BIN if self.metric == "overall_accuracy" else self.grouping)
@@ -100,6 +139,13 @@ class PolicySettings(AssessmentSettings):
 
     policy: Policy = "thompson"
     """who is labelled next"""
+
+    @property
+    def reserved_labels(self) -> int:
+        """Labels of every period that only suspected groups may get; score bins never are."""
+        if self.budget.per_days is None or self.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}:
+            return 0
+        return self.budget.reserved_labels
 
 
 class EstimationSettings(PolicySettings):

@@ -116,7 +116,7 @@ class EvidenceSettings(Frozen):
 
 
 class DriftSettings(Frozen):
-    """How recent traffic is compared with a reference, without labels, and what suspicion does."""
+    """How recent traffic is compared with a reference without labels, and how drift directs requests."""
 
     window_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
     """how far back traffic is recent; whole days leave out differences of day and night"""
@@ -146,6 +146,11 @@ class ForgettingSettings(Frozen):
     for a change, and the wider they are while nothing changes"""
 
 
+_LONGEST_DAYS = 3_650.0
+_PARTS = 7
+"""Half-lives of draws, and windows of drift, in the time within which a change is to be found."""
+
+
 class ModelSettings(Frozen):
     """One deployed classifier."""
 
@@ -169,6 +174,9 @@ class ModelSettings(Frozen):
     """probability inside credible intervals"""
     interval_kind: Literal["equal_tailed", "highest_density"] = "equal_tailed"
     """of accuracy and cost: as much probability on either side, or the shortest interval"""
+    find_within_days: float = Field(default=7.0, gt=0, le=_LONGEST_DAYS)
+    """how soon you want to hear of a change: it sets the next two keys and `drift.window_hours` where they
+    are absent. The shorter, the sooner, and the more labels a day it takes for the same intervals"""
     traffic_half_life_days: float | None = Field(default=7.0, gt=0)
     """traffic that no mark dates counts half after this time; never less, if null"""
     draw_half_life_hours: float | None = Field(default=24.0, gt=0)
@@ -182,6 +190,20 @@ class ModelSettings(Frozen):
         description="in inference responses: names of tensors that are not called like their field "
         f"({', '.join(f'`{field}`' for field in TENSOR_RULES)})",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derive_half_lives(cls, given: Any) -> Any:
+        days = given.get("find_within_days") if isinstance(given, dict) else None
+        if not isinstance(days, int | float) or not 0 < days <= _LONGEST_DAYS:
+            return given
+        part = days * 24 / _PARTS
+        # Whole days leave out differences of day and night; less than a day is for trying.
+        window = part if days < 1 else 24.0 * max(1, round(days / _PARTS))
+        drift = given.get("drift", {})
+        if isinstance(drift, dict):
+            drift = {"window_hours": window, **drift}
+        return {"traffic_half_life_days": days, "draw_half_life_hours": part, **given, "drift": drift}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

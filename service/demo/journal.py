@@ -35,7 +35,7 @@ class Mark(msgspec.Struct, frozen=True, tag="mark"):
     time: float
 
 
-class Produced(msgspec.Struct, frozen=True, tag="produced"):
+class PredictionsSent(msgspec.Struct, frozen=True, tag="produced"):
     """Predictions that were sent together, as columns."""
 
     time: float  # when they were predicted, seconds since the epoch
@@ -45,7 +45,7 @@ class Produced(msgspec.Struct, frozen=True, tag="produced"):
     correct: list[bool]  # whether the prediction is true
 
 
-class Asked(msgspec.Struct, frozen=True, tag="asked"):
+class RequestReceived(msgspec.Struct, frozen=True, tag="asked"):
     """A label request that has arrived."""
 
     time: float
@@ -53,7 +53,7 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
     attempt: int
 
 
-class Answered(msgspec.Struct, frozen=True, tag="answered"):
+class LabelSent(msgspec.Struct, frozen=True, tag="answered"):
     """A label that was sent."""
 
     time: float
@@ -61,7 +61,7 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
     is_first: bool  # whether it is the first answer to its request, which Credence should count
 
 
-Entry = Mark | Produced | Asked | Answered
+Entry = Mark | PredictionsSent | RequestReceived | LabelSent
 
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode
@@ -117,7 +117,7 @@ class Stream:
         return len(self.times)
 
     @classmethod
-    def of(cls, batch: Produced) -> Stream:
+    def of(cls, batch: PredictionsSent) -> Stream:
         """The stream of one batch."""
         return cls(
             times=np.full(len(batch.scores), batch.time),
@@ -128,7 +128,7 @@ class Stream:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Stream]) -> Stream:
+    def concatenate(cls, parts: Sequence[Stream]) -> Stream:
         """Several streams, one behind the other."""
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
@@ -175,7 +175,7 @@ class History:
     @property
     def stream(self) -> Stream:
         """All predictions so far."""
-        self._parts = [Stream.joined(self._parts or [Stream.of(Produced(0.0, [], [], [], []))])]
+        self._parts = [Stream.concatenate(self._parts or [Stream.of(PredictionsSent(0.0, [], [], [], []))])]
         return self._parts[0]
 
     @property
@@ -192,23 +192,23 @@ class History:
         """Take in new entries of a journal."""
         for entry in entries:
             match entry:
-                case Produced():
+                case PredictionsSent():
                     self._parts.append(Stream.of(entry))
-                case Asked():
+                case RequestReceived():
                     self.first_request_at = self.first_request_at or entry.time
-                case Answered(is_first=True):
+                case LabelSent(is_first=True):
                     self.answer_times.append(entry.time)
                 case Mark():
                     self.marks[entry.name] = entry.time
 
 
-def label_delays(sent: Sequence[float], seen: Sequence[tuple[float, int]]) -> list[float]:
-    """Seconds from sending each label to the first look at the metrics that counts it.
+def label_delays(sent: Sequence[float], readings: Sequence[tuple[float, int]]) -> list[float]:
+    """Seconds from sending each label to the first reading of the metrics that counts it.
 
-    Labels were sent at ascending times, in seconds since the epoch. A look has its time, and how many labels
-    the metrics counted.
+    Labels were sent at ascending times, in seconds since the epoch. A reading has its time, and the number of
+    labels that the metrics counted.
     """
     delays: list[float] = []
-    for moment, count in seen:
+    for moment, count in readings:
         delays += [moment - sent[k] for k in range(len(delays), min(count, len(sent)))]
     return delays

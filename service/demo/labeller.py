@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from service.config.settings import KafkaSettings
-from service.demo.journal import LABELLER_FILE, LABELLER_READY, Answered, Asked, Journal, Mark
+from service.demo.journal import LABELLER_FILE, LABELLER_READY, Journal, LabelSent, Mark, RequestReceived
 from service.demo.process import Record, StopFlag, parse_arguments, sender
 from service.demo.world import MODEL, World, item_number, load_split
 from service.domain.messages import LABEL_TYPE, Label, LabelKind, LabelRequest, cloudevents_headers
@@ -83,7 +83,7 @@ class Labeller:
 
     def take(self, request: LabelRequest, now: float) -> None:
         """Decide how to answer a request, and when."""
-        self._journal.write(Asked(now, request.request_id, request.attempt))
+        self._journal.write(RequestReceived(now, request.request_id, request.attempt))
         item = item_number(request.item_id)
         rng = np.random.default_rng((self._seed, 2, item, request.attempt))
         for intention in intentions(request, self._world.true_class(item), rng):
@@ -106,7 +106,7 @@ class Labeller:
                 annotator=ANNOTATOR,
                 time=datetime.fromtimestamp(now, UTC),
             )
-            self._journal.write(Answered(now, intention.kind, is_first))
+            self._journal.write(LabelSent(now, intention.kind, is_first))
 
 
 _SOURCE = "demo/labeller"

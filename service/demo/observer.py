@@ -28,7 +28,7 @@ class Observer:
         self.history = History()
         self.findings = Findings()
         self.reading = Reading(time=time.time())
-        self.answered_seen: list[tuple[float, int]] = []  # answers in the metrics, by time
+        self.answer_counts: list[tuple[float, int]] = []  # answers in the metrics, by time
         self.rate = 0.0  # recent predictions per second
         self.truths: dict[tuple[str, str], float] = {}  # true accuracies, by (grouping, group)
         self._monitoring_port = monitoring_port
@@ -43,22 +43,22 @@ class Observer:
 
     def is_credence_served(self) -> bool:
         """Whether the metrics have been served while the stream runs."""
-        self.look()
-        return bool(self.answered_seen) and self.history.streaming_at is not None
+        self.refresh()
+        return bool(self.answer_counts) and self.history.streaming_at is not None
 
     def read_journals(self) -> None:
         """Read what the processes wrote since the last time."""
         for journal in self._journals:
             self.history.add(journal.new_entries())
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the journals and the metrics."""
         self.read_journals()
         text = fetch(self._monitoring_port)
         now = time.time()
         if text is not None:
             self.reading = parse(text, now)
-            self.answered_seen.append((now, self.reading.events.get("answered", 0)))
+            self.answer_counts.append((now, self.reading.events.get("answered", 0)))
             self.findings.watch(self.reading, self.history.degraded_at)
         predictions = len(self.history.stream)
         self._recent_counts.append((now, predictions))

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from service.config.settings import KafkaSettings
-from service.demo.journal import DEGRADED, PRODUCER_FILE, PRODUCER_READY, STREAMING, Journal, Mark, Produced
+from service.demo.journal import (
+    DEGRADED,
+    PRODUCER_FILE,
+    PRODUCER_READY,
+    STREAMING,
+    Journal,
+    Mark,
+    PredictionsSent,
+)
 from service.demo.process import GO_FILE, Record, StopFlag, parse_arguments, sender
 from service.demo.world import BRIGHTEST, CLASSES, DEGRADES_AFTER, MODEL, RATE, World, item_id, load_split
 from service.domain.arrays import Floats, Indices
@@ -116,7 +124,7 @@ class PredictionStream:
         predicted = [CLASSES[i] for i in predictions.predicted]
         scores = predictions.probabilities.max(axis=1).tolist()
         correct = [name == truth for name, truth in zip(predicted, truths, strict=True)]
-        self.journal.write(Produced(now, cameras, predicted, scores, correct))
+        self.journal.write(PredictionsSent(now, cameras, predicted, scores, correct))
         messages = [
             Prediction(
                 model=MODEL,

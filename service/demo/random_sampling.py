@@ -88,7 +88,7 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
 def _outdated(recording: Recording) -> Flags:
     """Predictions that say nothing of now: those of the weakest camera before it degraded [n].
 
-    Credence has to find out; random sampling is told.
+    Credence has to find out; random sampling knows it.
     """
     stream = recording.stream
     weakest = stream.cameras == CAMERAS.index(DEGRADED_CAMERA)

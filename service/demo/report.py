@@ -161,7 +161,7 @@ def _numbers(
         (f"known as the weakest camera {sure}", since_start(findings.weakest_at)),
         (f"known to be below {MIN_ACCURACY:.0%} {sure}", since_start(findings.below_at)),
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
-        ("random sampling, told of the change, as sure", random_labels_line(measured)),
+        ("random sampling that knows of the change, as sure", random_labels_line(measured)),
     ]
 
 

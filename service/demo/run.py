@@ -98,7 +98,7 @@ class Demo:
         """Start, watch, stop, judge; the exit code."""
         self._print(
             f"Credence demo: {self.seconds:g} s of a digit classifier behind two cameras. After "
-            f"{DEGRADES_AFTER * self.seconds:g} s {DEGRADED_CAMERA} degrades; Credence is not told."
+            f"{DEGRADES_AFTER * self.seconds:g} s {DEGRADED_CAMERA} degrades; Credence does not know it."
         )
         with Children(self.folder, self.stop.wait) as children:
             with self.console.status("Starting broker, Redis, labeller, producer and Credence"):
@@ -142,7 +142,7 @@ class Demo:
     def _step(self, children: Children) -> None:
         children.pause(_POLL_SECONDS)
         children.check()
-        self._observer.look()
+        self._observer.refresh()
 
     def _watch_live(self, children: Children) -> None:
         with Live(console=self.console, auto_refresh=False) as live:
@@ -201,7 +201,7 @@ class Demo:
             streaming_at=history.streaming_at,
             degraded_at=history.degraded_at,
             first_request_seconds=first_request - self._credence_started if first_request else None,
-            label_delays=label_delays(history.answer_times, self._observer.answered_seen),
+            label_delays=label_delays(history.answer_times, self._observer.answer_counts),
             labels=reading.events.get("answered", 0),
             random_labels=needed,
             most_labels=recording.most_labels,

@@ -1,1 +1,1 @@
-"""What everything speaks of: messages, groupings, tables of traffic, pools, errors. No I/O."""
+"""Types that all rooms share: messages, groupings, tables of traffic, pools, errors. No I/O."""

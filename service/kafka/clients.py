@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from service.config.settings import KafkaSettings
 from service.config.tls import FreshContext
-from service.kafka.connect import connected, handshake_failure
+from service.kafka.connect import handshake_failure, open_client
 from service.kafka.oauth import token_provider
 from service.kafka.producer import LastingProducer
 
@@ -42,14 +42,14 @@ def build_consumer(
         "session_timeout_ms": int(settings.session_timeout_seconds * 1000),
         "heartbeat_interval_ms": int(settings.session_timeout_seconds * 1000 / 3),
     }
-    return connected(KafkaConsumer, options)
+    return open_client(KafkaConsumer, options)
 
 
 def build_reader(settings: KafkaSettings) -> Any:
     """A consumer of bytes without a group: the caller assigns its partitions, and it commits nothing."""
     # If retention deletes records that are being read, go on with the first that is left.
     options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
-    return connected(KafkaConsumer, _common(settings, "reader") | options)
+    return open_client(KafkaConsumer, _common(settings, "reader") | options)
 
 
 def build_producer(
@@ -82,13 +82,13 @@ def build_producer(
         # One at a time, or later records might overtake a retried one.
         options |= {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
     return LastingProducer(
-        lambda: connected(KafkaProducer, _common(settings, name) | options), sequenced=idempotent
+        lambda: open_client(KafkaProducer, _common(settings, name) | options), sequenced=idempotent
     )
 
 
 def build_admin(settings: KafkaSettings) -> Any:
     """A client that creates topics."""
-    return connected(KafkaAdminClient, _common(settings, "admin"))
+    return open_client(KafkaAdminClient, _common(settings, "admin"))
 
 
 def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _DISCONNECTED = "socket disconnected"
 _CREDENTIALS = "mechanism, username and password of `kafka.security`"
 
 
-def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
+def open_client(make: Callable[..., Any], options: dict[str, Any]) -> Any:
     """A client of this class, with these options, that has reached a broker.
 
     Raises:

@@ -52,7 +52,7 @@ class LastingProducer:
         except KafkaError as error:
             self._note(client, error)
             raise
-        future.add_errback(partial(self._note, client, given=True))
+        future.add_errback(partial(self._note, client, is_accepted=True))
         return future
 
     def flush(self, timeout: float | None = None) -> None:
@@ -67,16 +67,16 @@ class LastingProducer:
         """Close the client within the timeout, in seconds; records not sent by then are logged, and lost."""
         _close(self._client, timeout)
 
-    def _note(self, client: Any, error: BaseException, *, given: bool = False) -> None:
+    def _note(self, client: Any, error: BaseException, *, is_accepted: bool = False) -> None:
         # A record that the client accepted and could not deliver in time leaves a gap in its sequence, after
         # which the library sends nothing more. One that it did not accept leaves no gap.
-        passing = _OF_ONE_RECORD if given else (*_OF_ONE_RECORD, KafkaTimeoutError)
-        for_good = (
+        retriable = _OF_ONE_RECORD if is_accepted else (*_OF_ONE_RECORD, KafkaTimeoutError)
+        is_permanent = (
             isinstance(error, KafkaError)
             and (not error.retriable or isinstance(error, KafkaTimeoutError))
-            and not isinstance(error, passing)
+            and not isinstance(error, retriable)
         )
-        if for_good and self._sequenced and client is self._client:
+        if is_permanent and self._sequenced and client is self._client:
             self._failed = True
 
     def _renew(self) -> None:

@@ -35,7 +35,7 @@ def translate_error(error: KafkaError) -> Unavailable:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise errors of the Kafka client as `translate_error` has them."""
     try:
         yield
@@ -67,7 +67,7 @@ class TopicLog:
             Unavailable: Kafka does not answer, or there is no such topic.
         """
         consumer = self._consumer
-        with translated_errors():
+        with translate_errors():
             # Not the client's `refresh_metadata`: if ours fails, its own refreshes end for good.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
@@ -79,17 +79,17 @@ class TopicLog:
 
     def first_offset(self, tp: TopicPartition) -> int:
         """Log start offset of a partition."""
-        with translated_errors():
+        with translate_errors():
             return int(self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offset(self, tp: TopicPartition) -> int:
         """Log end offset of a partition: the high watermark, or last stable offset for read_committed."""
-        with translated_errors():
+        with translate_errors():
             return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Log end offsets, in one request."""
-        with translated_errors():
+        with translate_errors():
             ends = self._consumer.end_offsets(list(partitions), timeout_ms=_TIMEOUT_MS)
         return {tp: int(end) for tp, end in ends.items()}
 
@@ -97,7 +97,7 @@ class TopicLog:
         """Offsets that the consumer group has committed, with their metadata, in one request."""
         # The public call asks for one partition at a time.
         fetch = self._consumer._coordinator.fetch_committed_offsets  # noqa: SLF001
-        with translated_errors():
+        with translate_errors():
             found = fetch(list(partitions), timeout_ms=_TIMEOUT_MS)
         return {tp: (int(one.offset), one.metadata or "") for tp, one in found.items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,9 @@ from service.config.assessments import (
     PolicySettings,
 )
 from service.domain.arrays import Flags, Floats
+from service.monitoring.budget import BudgetState, budget_state
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.suspected_groups import Aim
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
 from service.statistics.estimate import Estimate
@@ -58,9 +60,7 @@ class AssessmentSnapshot:
     groups: list[str]
     in_flight: Floats  # requests waiting for an answer, per group [G]
     open_requests: int  # of all groups, those without traffic included
-    window: str  # field of the budget that pays now
-    budget_remaining: int  # labels left in this window
-    renews_at: float | None  # when the next window begins, seconds since the epoch; None if never
+    budget: BudgetState
     oldest_request_at: float | None  # when the oldest request in flight was first issued; None without one
     events: dict[str, int]  # number of its requests, by event
     extreme: Floats | None  # P(group is among the top m) [G], for identification
@@ -80,8 +80,13 @@ def assessment_snapshot(
     now: float,
     rng: np.random.Generator,
     aim: Aim | None = None,
+    traffic: Sequence[tuple[float, int]] = (),
 ) -> AssessmentSnapshot:
-    """State of an assessment, from estimates and requests; `interval` is the mass of intervals of ranks."""
+    """State of an assessment, from estimates and requests.
+
+    `interval` is the mass of intervals of ranks, and `traffic` the number of predictions ever seen by some
+    times, which a budget's pace follows.
+    """
     grouping = groupings.get(settings.asked_grouping)
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}
@@ -90,7 +95,6 @@ def assessment_snapshot(
     for request in opened:
         if request.group in index:
             in_flight[index[request.group]] += 1
-    window = budget_window(name, settings, now)
     extreme, ranks = None, None
     if isinstance(settings, IdentificationSettings) and grouping:
         draws = _draws(settings, grouping, rng)
@@ -98,16 +102,13 @@ def assessment_snapshot(
         extreme = ranking.extreme_probabilities(from_end, settings.top_m)
         mean, lower, upper = ranking.mean_rank(from_end, interval)
         ranks = Estimate(lower + 1, mean + 1, upper + 1)
-    days = settings.budget.per_days
     return AssessmentSnapshot(
         settings=settings,
         grouping=settings.asked_grouping,
         groups=names,
         in_flight=in_flight,
         open_requests=len(opened),
-        window=window,
-        budget_remaining=max(0, settings.budget.labels - requests.budget.get(window, 0)),
-        renews_at=None if days is None else (now // (days * 86_400) + 1) * days * 86_400,
+        budget=budget_state(name, settings, requests, now=now, traffic=traffic),
         oldest_request_at=min((request.requested_at for request in opened), default=None),
         events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
         extreme=extreme,
@@ -118,12 +119,6 @@ def assessment_snapshot(
         next=next_label_probabilities(settings, grouping, in_flight, rng, aim) if grouping else None,
         aim=aim,
     )
-
-
-def budget_window(assessment: str, settings: AssessmentSettings, now: float) -> str:
-    """Field of the budget that pays for labels asked now: one per window of `per_days`."""
-    days = settings.budget.per_days
-    return f"{assessment}|{0 if days is None else int(now // (days * 86_400))}"
 
 
 def _draws(settings: IdentificationSettings, grouping: GroupingSnapshot, rng: np.random.Generator) -> Floats:
@@ -204,29 +199,6 @@ def select_groups(
         for group in chosen:
             expected.expect(np.array([group]))
     return named
-
-
-@dataclass(frozen=True)
-class Aim:
-    """Label requests for drifted groups."""
-
-    shares: Floats  # of them, per group [G]
-    label_share: float  # of all label requests
-
-    def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]:
-        """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its."""
-        shares = self.among(available)
-        if shares is None:
-            return []
-        count = int(rng.binomial(wanted, self.label_share))
-        named: list[int] = rng.choice(len(shares), size=count, p=shares).tolist()
-        return named
-
-    def among(self, available: Flags) -> Floats | None:
-        """The same shares, of groups that can be asked alone [G]; None where none of them has drifted."""
-        shares = np.where(available, self.shares, 0.0)
-        total = shares.sum()
-        return None if total == 0 else np.asarray(shares / total, np.float64)
 
 
 def next_label_probabilities(

@@ -1,4 +1,4 @@
-"""Updates estimates of performance beside the rounds, as learning them takes seconds."""
+"""Estimates of performance, learned in the background because that takes seconds."""
 
 from __future__ import annotations
 
@@ -21,58 +21,58 @@ log = logging.getLogger(__name__)
 POOLED_SCORES = 2_000  # unlabelled items that performance is learned from, at most
 
 
-class InPlace(Executor):
-    """Runs what it is given at once, in the thread that gives it."""
+class ImmediateExecutor(Executor):
+    """Runs every job at once, in the calling thread."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run it, and return what came of it."""
+        """Run a job and return its result."""
         done: Future[Any] = Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
+        except Exception as error:  # noqa: BLE001 - it is raised when the result is read
             done.set_exception(error)
         return done
 
 
 @dataclass(eq=False)
 class PerformanceWatch:
-    """Estimates of the performance of one model, for every assessment of it."""
+    """Keeps the performance estimates of one model up to date, one for each assessment of performance."""
 
     model: str
     settings: ModelSettings
     executor: Executor  # learns them
-    rng: np.random.Generator  # every learning gets a generator of its own from it
+    rng: np.random.Generator  # spawns a generator for every learning
     rest_seconds: float  # from the end of one learning to the next
-    failed: Callable[[], None]  # called when learning failed
+    on_failure: Callable[[], None]  # called when learning fails
 
     def __post_init__(self) -> None:
-        self._asked = self.settings.assessments_of(PerformanceSettings)
+        self._assessments = self.settings.assessments_of(PerformanceSettings)
         self._reading: Future[Sequence[PoolRecord]] | None = None
         self._learning: dict[str, Future[PerformanceSnapshot]] = {}
-        self._known: dict[str, PerformanceSnapshot] = {}
+        self._snapshots: dict[str, PerformanceSnapshot] = {}
         self._due_at = -np.inf
 
     @property
-    def known(self) -> Mapping[str, PerformanceSnapshot]:
-        """What was learned last, by assessment; nothing of those of which nothing was learned yet."""
-        return dict(self._known)
+    def snapshots(self) -> Mapping[str, PerformanceSnapshot]:
+        """The latest estimates, by assessment; an assessment without one yet is left out."""
+        return dict(self._snapshots)
 
-    def look(
+    def refresh(
         self,
         pool: Callable[[], Sequence[PoolRecord]],
         facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
         *,
         now: float,
     ) -> None:
-        """Take finished results, and start learning again where that is due.
+        """Collect finished estimates, and start learning again if it is due.
 
-        `pool` reads unlabelled items, which takes time as payloads come along, so it is called beside the
-        rounds. `facts` makes of them and of what the round knows what is learned from, within a round.
+        `pool` reads unlabelled items with their payloads; this is slow, so it runs in the background. `facts`
+        combines them with the facts of the round, and is called within a round.
 
         Raises:
             Unavailable: the pool cannot be read.
         """
-        if not self._asked:
+        if not self._assessments:
             return
         self._take(now)
         if self._learning:
@@ -93,20 +93,20 @@ class PerformanceWatch:
         now: float,
     ) -> None:
         try:
-            known = facts(pool.result())
+            inputs = facts(pool.result())
         except Unavailable:
             raise
         except Exception:
             # The rest of the round does not depend on this.
-            self.failed()
-            log.exception("what performance is learned from cannot be read", extra={"model": self.model})
+            self.on_failure()
+            log.exception("the inputs of performance learning cannot be read", extra={"model": self.model})
             return
-        if known is None:
+        if inputs is None:
             return
-        for name, settings in self._asked.items():
+        for name, settings in self._assessments.items():
             self._learning[name] = self.executor.submit(
                 assess_performance,
-                known,
+                inputs,
                 settings,
                 self.rng.spawn(1)[0],
                 interval=self.settings.interval,
@@ -122,11 +122,11 @@ class PerformanceWatch:
             self._due_at = now + self.rest_seconds
             error = learning.exception()
             if error is None:
-                self._known[name] = learning.result()
+                self._snapshots[name] = learning.result()
             else:
-                self.failed()
+                self.on_failure()
                 log.error(
-                    "performance could not be learned; what was known before is shown",
+                    "performance could not be learned; the previous estimate is kept",
                     extra={"model": self.model, "assessment": name},
                     exc_info=error,
                 )

@@ -104,25 +104,25 @@ def performance_facts(
         return None
     number = space.classes.index(positive)
     item_cells, item_classes, item_scores = _pooled_items(space, traffic, pooled)
-    known = ledger.scored_labels(at=now, decay=decay)
-    cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
-    drawn = DrawnLabels(index, ledger, known.cells, known.sources)
-    counting = drawn.counting() & (traffic.weights[cells] > 0)
-    known, cells = known.part(counting), cells[counting]
-    balanced = label_weights(drawn.part(counting), known.freshness).weights
+    scored = ledger.scored_labels(at=now, decay=decay)
+    cells = index.cells.classes[scored.cells] * space.bin_count + index.cells.bins[scored.cells]
+    drawn = DrawnLabels(index, ledger, scored.cells, scored.sources)
+    usable = drawn.usable() & (traffic.weights[cells] > 0)
+    scored, cells = scored.part(usable), cells[usable]
+    balanced = label_weights(drawn.part(usable), scored.freshness).weights
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
-    strata = index[POSITIVE_SCORE].cells[known.cells]
-    worth = _worth(balanced, known.freshness, strata, space.bin_count)
+    strata = index[POSITIVE_SCORE].cells[scored.cells]
+    worth = _worth(balanced, scored.freshness, strata, space.bin_count)
     alone = _cells_alone(traffic, np.concatenate((item_cells, cells)))
     own = np.concatenate(
         (
             _positive(item_scores, item_classes == number),
-            _positive(known.scores, known.predicted == number),
+            _positive(scored.scores, scored.predicted == number),
             _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
         )
     )
     unlabelled = np.full(len(item_cells), UNLABELLED), np.full(len(alone), UNLABELLED)
-    labels = np.where(known.true_classes == number, POSITIVE, NEGATIVE)
+    labels = np.where(scored.true_classes == number, POSITIVE, NEGATIVE)
     return PerformanceFacts(
         scores=np.clip(own, 0.0, 1.0),
         weights=_stood_for(traffic, np.concatenate((item_cells, cells, alone))),
@@ -145,8 +145,8 @@ def _pooled_items(
     predicted, scores = columns[:, 0].astype(np.intp), columns[:, 1]
     cells = predicted * space.bin_count + space.bins(scores)
     # The pool may know a cell already that the traffic, as it was read, does not.
-    known = traffic.weights[cells] > 0
-    return cells[known], predicted[known], scores[known]
+    scored = traffic.weights[cells] > 0
+    return cells[scored], predicted[scored], scores[scored]
 
 
 def _cells_alone(traffic: Block, cells: Indices) -> Indices:

@@ -1,10 +1,10 @@
-"""Weights that labels keep after change points of their groups (pure).
+"""Down-weighting of labels from before a change point of their group (pure).
 
-A change is looked for in the labels that a grouping asked for, which are a random sample within its groups,
-in the order of their predictions: the model changed between two of these, whenever they were labelled. What
-a suspected change leaves of labels holds for all labels of the group, whoever asked for them, and so for all
-groupings. Without suspicion, a group of many labels is still unsure of the latest ones; that holds for labels
-that its own grouping asked for, so that a large group takes little from the small ones inside it.
+Change points are estimated from the labels requested for a grouping, which are a random sample within its
+groups, in the order of their predictions: the model changed between two predictions, whenever they were
+labelled. If a change is suspected, the weights apply to all labels of the group, and so to all groupings. If
+none is, a group with many labels still has a small probability of a recent change; the weights then apply
+only to labels requested for its own grouping, so that a large group hardly affects the small ones inside it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 
 from service.domain.arrays import Codes, Flags, Floats, Indices
 from service.monitoring.outcome_aggregates import SumTallies, counting_in
-from service.statistics.change_points import FEWEST, SUSPECTED, what_remains
+from service.statistics.change_points import FEWEST, SUSPECTED, change_point_weights
 
-_Print = tuple[float, int, int]
+_Fingerprint = tuple[float, int, int]
 
-_LOOKS = 8
-"""What so many looks have not asked for is dropped; between two rounds, looks at earlier times come."""
+_ROUNDS_REMEMBERED = 8
+"""Results unused for this many calls are dropped; between two rounds there are calls for earlier times."""
 
 
 @dataclass(frozen=True)
@@ -37,32 +37,32 @@ class OrderedOutcomes:
 
 
 @dataclass(frozen=True)
-class AskedGrouping:
-    """A grouping that labels were asked for."""
+class LabelledGrouping:
+    """A grouping that labels were requested for."""
 
     name: str
     groups: Sequence[str]  # [G]
     cells: Indices  # group of every label cell; the number of groups of a cell without one [cells]
-    sources: Flags  # who asked for it [sources]
-    silent: Flags | None = None  # whose labels have no information about its groups, if any [sources]
+    sources: Flags  # whether labels of a source were requested for it [sources]
+    silent: Flags | None = None  # sources whose labels have no information about its groups [sources]
 
 
 @dataclass(frozen=True)
-class Relearned:
-    """A group whose accuracy has changed."""
+class DetectedChange:
+    """The last change point of a group's accuracy."""
 
-    # when the first prediction was made that is likeliest to be from after it, seconds since the epoch
+    # time of the first prediction after the most probable change point, seconds since the epoch
     since: float
-    before: int  # labels from before it, of those that the grouping asked for
-    kept: float  # what one of these still counts, at the most
+    before: int  # labels from before it, requested for the grouping
+    weight: float  # largest weight of one of these
 
 
 @dataclass(frozen=True)
 class ChangeDiscounts:
-    """What changes leave."""
+    """Weights of labels after change points."""
 
-    factors: Floats | None  # what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all
-    relearned: Mapping[str, Mapping[str, Relearned]]  # groups that changed, by grouping and name
+    factors: Floats | None  # weight of every row of the ledger, in (0, 1] [rows]; None if all are 1
+    change_points: Mapping[str, Mapping[str, DetectedChange]]  # by grouping and group
     # of every label cell, a number that cells share which are in the same groups whose labels are
     # discounted [cells]; None if all of all is kept
     regions: Indices | None = None
@@ -72,94 +72,98 @@ class ChangeDiscounts:
 
 
 @dataclass(frozen=True)
-class _Course:
-    """What became of one group's labels, in the order of their predictions."""
+class _GroupDiscount:
+    """Weights of one group's labels, in the order of their predictions."""
 
-    factors: Floats  # what is kept of each [m]
-    change: Relearned | None  # if one is detected
+    factors: Floats  # weight of each [m]
+    change: DetectedChange | None  # if one is detected
     probability: float  # of a change
 
 
 class ChangeMemory:
-    """What was found of groups, by a fingerprint of their labels: so only groups with new ones take time."""
+    """Cache of results by a fingerprint of a group's labels: only groups with new labels are computed."""
 
     def __init__(self) -> None:
-        self._known: dict[_Print, _Course | None] = {}
-        self._used: dict[_Print, int] = {}
-        self._look = 0
+        self._known: dict[_Fingerprint, _GroupDiscount | None] = {}
+        self._used: dict[_Fingerprint, int] = {}
+        self._round = 0
 
     def __len__(self) -> int:
         return len(self._known)
 
     def tidy(self) -> None:
-        """Drop what recent looks did not use; called once a look."""
-        self._look += 1
-        for mark in [mark for mark, look in self._used.items() if look < self._look - _LOOKS]:
+        """Drop results that recent calls did not use; called once per call."""
+        self._round += 1
+        for mark in [mark for mark, used in self._used.items() if used < self._round - _ROUNDS_REMEMBERED]:
             del self._known[mark], self._used[mark]
 
-    def courses(
+    def discounts(
         self, outcomes: OrderedOutcomes, asked: Flags, groups: Indices, *, run_length: float
-    ) -> dict[int, _Course]:
-        """Of groups whose labels are discounted, by which sums a grouping asked for, and their groups [s]."""
+    ) -> dict[int, _GroupDiscount]:
+        """Discounts by group; `asked` marks the sums with labels requested for the grouping [s]."""
         known = outcomes.tallies.of_groups(asked, groups, int(groups.max(initial=-1)) + 1)
         some = np.flatnonzero(known.counts >= 2 * FEWEST)
         marks_of = zip(known.counts[some].tolist(), known.marks[some].tolist(), strict=True)
-        prints: dict[int, _Print] = {
+        fingerprints: dict[int, _Fingerprint] = {
             group: (run_length, *mark) for group, mark in zip(some.tolist(), marks_of, strict=True)
         }
         fresh = np.zeros(len(known.counts), dtype=np.bool_)
-        fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
+        fresh[[group for group, mark in fingerprints.items() if mark not in self._known]] = True
         if fresh.any():
             rows = counting_in(asked & fresh[groups], outcomes.sums)
-            self._learn(outcomes, rows, groups[outcomes.sums[rows]], prints, run_length)
-        self._used |= dict.fromkeys(prints.values(), self._look)
-        found = ((group, self._known[mark]) for group, mark in prints.items())
-        return {group: course for group, course in found if course is not None}
+            self._discount(outcomes, rows, groups[outcomes.sums[rows]], fingerprints, run_length)
+        self._used |= dict.fromkeys(fingerprints.values(), self._round)
+        found = ((group, self._known[mark]) for group, mark in fingerprints.items())
+        return {group: discount for group, discount in found if discount is not None}
 
-    def _learn(
+    def _discount(
         self,
         outcomes: OrderedOutcomes,
         rows: Indices,
         groups: Indices,
-        prints: Mapping[int, _Print],
+        fingerprints: Mapping[int, _Fingerprint],
         run_length: float,
     ) -> None:
         order = np.lexsort((outcomes.predicted_at[rows], groups))
         rows = rows[order]
         fresh, sizes = np.unique(groups[order], return_counts=True)
         correct = outcomes.correct[outcomes.sums[rows]]
-        remains = what_remains(correct=correct, sizes=sizes, run_length=run_length)
+        weights = change_point_weights(correct=correct, sizes=sizes, run_length=run_length)
         begins = np.cumsum(sizes) - sizes
         for group, begin, size, before, changed in zip(
             fresh.tolist(),
             begins.tolist(),
             sizes.tolist(),
-            remains.before.tolist(),
-            remains.changed.tolist(),
+            weights.before.tolist(),
+            weights.changed.tolist(),
             strict=True,
         ):
-            factors, change = remains.factors[begin : begin + size], None
+            factors, change = weights.factors[begin : begin + size], None
             if before:
                 since = float(outcomes.predicted_at[rows[begin + before]])
-                change = Relearned(since=since, before=before, kept=float(factors[before - 1]))
-            course = None if factors[0] == 1 and change is None else _Course(factors.copy(), change, changed)
-            self._known[prints[group]] = course
+                change = DetectedChange(since=since, before=before, weight=float(factors[before - 1]))
+            discount = (
+                None
+                if factors[0] == 1 and change is None
+                else _GroupDiscount(factors.copy(), change, changed)
+            )
+            self._known[fingerprints[group]] = discount
 
 
 def discount_changes(
     outcomes: OrderedOutcomes,
-    groupings: Sequence[AskedGrouping],
+    groupings: Sequence[LabelledGrouping],
     *,
     run_length: float,
     memory: ChangeMemory,
 ) -> ChangeDiscounts:
-    """What changes of groups leave of all labels: of each the least that any group leaves which has a say.
+    """Weights of all labels after change points: of each label, the smallest weight in any of its groups.
 
-    Of a group, `run_length` labels come from one change to the next, on average. What is remembered of
-    earlier looks makes no difference to the result.
+    `run_length` is the average number of a group's labels from one change to the next. The cache does not
+    affect the result.
     """
     factors = np.ones(len(outcomes.sums))
-    relearned: dict[str, Mapping[str, Relearned]] = {}
+    change_points: dict[str, Mapping[str, DetectedChange]] = {}
     regions: Indices | None = None
     of_any_vote: Indices | None = None
     changed: dict[str, Floats] = {}
@@ -169,51 +173,55 @@ def discount_changes(
         if grouping.silent is not None:
             silent = grouping.silent[outcomes.sources]
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
-        courses = memory.courses(outcomes, asked, groups, run_length=run_length)
-        if not courses:
+        discounts = memory.discounts(outcomes, asked, groups, run_length=run_length)
+        if not discounts:
             continue
-        rows, kept = _kept(outcomes, asked, groups, courses)
-        factors[rows] = np.minimum(factors[rows], kept)
+        rows, weight = _discounted_rows(outcomes, asked, groups, discounts)
+        factors[rows] = np.minimum(factors[rows], weight)
         changed[grouping.name] = np.zeros(len(grouping.groups))
-        changed[grouping.name][list(courses)] = [course.probability for course in courses.values()]
+        changed[grouping.name][list(discounts)] = [discount.probability for discount in discounts.values()]
         discounted = np.zeros(len(grouping.groups) + 1, np.intp)
-        discounted[list(courses)] = np.arange(1, len(courses) + 1)
-        regions = _joined(regions, discounted[grouping.cells])
+        discounted[list(discounts)] = np.arange(1, len(discounts) + 1)
+        regions = _combine_regions(regions, discounted[grouping.cells])
         if grouping.silent is None:
-            of_any_vote = _joined(of_any_vote, discounted[grouping.cells])
-        changes = {group: course.change for group, course in courses.items() if course.change is not None}
+            of_any_vote = _combine_regions(of_any_vote, discounted[grouping.cells])
+        changes = {
+            group: discount.change for group, discount in discounts.items() if discount.change is not None
+        }
         if changes:
-            relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
+            change_points[grouping.name] = {
+                grouping.groups[group]: change for group, change in changes.items()
+            }
     memory.tidy()
     if not (factors < 1).any():
-        return ChangeDiscounts(None, relearned)
-    return ChangeDiscounts(factors, relearned, regions, of_any_vote, changed)
+        return ChangeDiscounts(None, change_points)
+    return ChangeDiscounts(factors, change_points, regions, of_any_vote, changed)
 
 
-def _joined(regions: Indices | None, discounted: Indices) -> Indices:
-    """Regions of cells that are alike in both [cells]."""
+def _combine_regions(regions: Indices | None, discounted: Indices) -> Indices:
+    """Regions of cells that are equal in both [cells]."""
     if regions is not None:
         discounted = discounted + regions * (int(discounted.max(initial=0)) + 1)
     return np.unique(discounted, return_inverse=True)[1].ravel()
 
 
-def _kept(
-    outcomes: OrderedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
+def _discounted_rows(
+    outcomes: OrderedOutcomes, asked: Flags, groups: Indices, discounts: Mapping[int, _GroupDiscount]
 ) -> tuple[Indices, Floats]:
-    """Rows of the groups, and what is kept of each: as of the one before it that was asked for.
+    """Rows of the groups and their weights: that of the last label before it requested for the grouping.
 
-    Of groups that are suspected to have changed, whoever asked; of the others, those that were asked for.
+    In groups with a suspected change these are all labels; in others, those requested for the grouping.
     """
     number = np.full(int(groups.max()) + 1, -1)
-    number[list(courses)] = np.arange(len(courses))
+    number[list(discounts)] = np.arange(len(discounts))
     rows = counting_in(number[groups] >= 0, outcomes.sums)
     of = number[groups[outcomes.sums[rows]]]
     order = np.lexsort((outcomes.predicted_at[rows], of))
     rows, of = rows[order], of[order]
-    begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
-    # Those that were asked for come in the order of the courses, group after group.
+    begins = np.concatenate(([0], np.cumsum([len(discount.factors) for discount in discounts.values()])[:-1]))
+    # Requested labels come in the order of the discounts, group after group.
     places = np.cumsum(asked[outcomes.sums[rows]]) - 1
-    every = np.concatenate([course.factors for course in courses.values()])
-    suspected = np.array([course.probability >= SUSPECTED for course in courses.values()])
+    every = np.concatenate([discount.factors for discount in discounts.values()])
+    suspected = np.array([discount.probability >= SUSPECTED for discount in discounts.values()])
     counts = suspected[of] | asked[outcomes.sums[rows]]
     return rows[counts], every[np.maximum(places, begins[of])][counts]

@@ -98,8 +98,8 @@ def due_marks(
     if not recent or recent[-1].at <= now - settings.window_seconds / MARKS_PER_WINDOW:
         added[MarkName("recent", now)] = counts
     if window is not None:
-        at_hand = {name.at: marks[name] for name in recent} | {now: counts}
-        added |= _of_window(window, marks, at_hand, now)
+        counts_by_time = {name.at: marks[name] for name in recent} | {now: counts}
+        added |= _of_window(window, marks, counts_by_time, now)
     old = [name for name in recent if name.at <= now - settings.window_seconds]
     too_near = superfluous((name.at for name in old), now=now)
     kept = {*(name for name in recent if name.at not in too_near), *_of_reference(marks, window)}
@@ -131,7 +131,7 @@ def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName
 
 
 def _of_window(
-    window: ReferenceWindow, marks: Marks, at_hand: Mapping[float, TrafficCounts], now: float
+    window: ReferenceWindow, marks: Marks, counts_by_time: Mapping[float, TrafficCounts], now: float
 ) -> dict[MarkName, TrafficCounts]:
     """The ends of a window that was set, once they are past: each the nearest mark that there is."""
     found: dict[MarkName, TrafficCounts] = {}
@@ -139,13 +139,13 @@ def _of_window(
     if math.isinf(window.since):
         begun = -math.inf
     elif begun is None and now >= window.since:
-        begun = min(at_hand, key=lambda at: abs(at - window.since))
-        found[MarkName("since", begun, window.set_at)] = at_hand[begun]
+        begun = min(counts_by_time, key=lambda at: abs(at - window.since))
+        found[MarkName("since", begun, window.set_at)] = counts_by_time[begun]
     ended = any(name.set_at == window.set_at for name in _named(marks, "until"))
-    later = [at for at in at_hand if begun is not None and at > begun]
+    later = [at for at in counts_by_time if begun is not None and at > begun]
     if not ended and now >= window.until and later:
         end = min(later, key=lambda at: abs(at - window.until))
-        found[MarkName("until", end, window.set_at)] = at_hand[end]
+        found[MarkName("until", end, window.set_at)] = counts_by_time[end]
     return found
 
 
@@ -173,7 +173,7 @@ def compared_traffic(
     later = [n for n in _named(marks, "recent") if n.at <= now and _after(n, end, marks, now)]
     old = [n for n in later if n.at <= wanted]
     base = max(old) if old else min([end, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
-    lately = counts.since(marks[base])
+    recent_counts = counts.since(marks[base])
     ended = marks[end].shared_with(counts)
     timed = begin or (beginning if beginning is not None and beginning.at <= end.at else end)
     return ComparedTraffic(
@@ -185,11 +185,11 @@ def compared_traffic(
             timed_counts=ended.since(marks[timed]).shared_with(marks[timed].continuing_until(ended)),
         ),
         recent=Stretch(
-            lately,
+            recent_counts,
             min(base.at, now),
             now,
             timed_since=base.at,
-            timed_counts=lately.shared_with(marks[base].continuing_until(counts)),
+            timed_counts=recent_counts.shared_with(marks[base].continuing_until(counts)),
         ),
     )
 

@@ -20,10 +20,10 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import beta as betas
 from service.statistics.drift import (
     MixDrift,
+    drift_scores,
     expected_accuracy,
     kolmogorov_smirnov,
     mix_drift,
-    suspicion,
     volume_ratio,
 )
 from service.store.references import ReferenceWindow
@@ -47,7 +47,7 @@ class GroupingDrift:
 
     def mix_of(self, group: int) -> str:
         """The mix by which a group is farthest from its reference."""
-        return max(self.mixes, key=lambda name: self.mixes[name].surely[group])
+        return max(self.mixes, key=lambda name: self.mixes[name].excess[group])
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,14 @@ def model_drift(
     found: dict[str, GroupingDrift] = {}
     for name, estimates in groupings.items():
         grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
-        reference_scores, recent_scores = (
-            grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent)
-        )
-        if reference_scores is not None and recent_scores is not None:
+        before, after = (grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent))
+        if before is not None and after is not None:
             found[name] = _grouping_drift(
                 grouped,
                 estimates,
                 compared,
-                reference_scores,
-                recent_scores,
+                before,
+                after,
                 comparisons=comparisons,
                 accuracies=accuracies,
                 max_distance=settings.max_distance,
@@ -127,7 +125,7 @@ def _grouping_drift(
         mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
         for mix in grouped.mixes(compared.reference.counts, compared.recent.counts)
     }
-    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
+    suspected = drift_scores(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
     expected = expected_accuracy(recent, accuracies)
     # By the Beta of the same moments: the exact mixture would take as long as all the rest.
     accuracy = estimates.beliefs.accuracy
@@ -147,12 +145,12 @@ def _grouping_drift(
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
     """Recent predictions a second, over those in the reference [G]; NaN where either is not known."""
-    then, lately = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
-    if then is None or lately is None:
+    before, after = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
+    if before is None or after is None:
         return np.full(len(grouped.names), np.nan)
     ratio = volume_ratio(
-        then.sum(axis=1),
-        lately.sum(axis=1),
+        before.sum(axis=1),
+        after.sum(axis=1),
         reference_seconds=reference.timed_seconds,
         recent_seconds=recent.timed_seconds,
     )

@@ -127,14 +127,14 @@ class GroupedTraffic:
             key = (attribute, columns)
             if key not in reference.tables or key not in recent.tables:
                 continue
-            then, lately = reference.tables[key], recent.tables[key]
-            stable = tuple(sorted((_whole_rows(then) & _whole_rows(lately)) - {OTHER}))
+            before, after = reference.tables[key], recent.tables[key]
+            stable = tuple(sorted((_whole_rows(before) & _whole_rows(after)) - {OTHER}))
             size = len(stable) + 1
             if len(self.names) * size <= MOST_ENTRIES:
                 name = "votes" if attribute == VOTES else f"attribute:{attribute}"
                 yield ComparedMix(
                     name,
-                    *(_by_value(table, stable, groups, (len(self.names), size)) for table in (then, lately)),
+                    *(_by_value(table, stable, groups, (len(self.names), size)) for table in (before, after)),
                 )
             return
 

@@ -11,7 +11,7 @@ from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.domain.arrays import Flags, Floats
 from service.domain.groupings import Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.change_discounting import Relearned
+from service.monitoring.change_discounting import DetectedChange
 from service.monitoring.group_index import Groups
 from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
@@ -75,7 +75,7 @@ class GroupingSnapshot:
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
     # groups whose accuracy has changed, by name: labels from before count little
-    relearned: Mapping[str, Relearned]
+    change_points: Mapping[str, DetectedChange]
 
     @property
     def cost(self) -> Estimate | None:
@@ -93,7 +93,7 @@ def grouping_snapshot(
     confusion: ConfusionSnapshot | None,
     positive: Floats | None,
     evidence: GroupingEvidence | None,
-    relearned: Mapping[str, Relearned],
+    change_points: Mapping[str, DetectedChange],
 ) -> GroupingSnapshot:
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     alerts = settings.alerts
@@ -142,7 +142,7 @@ def grouping_snapshot(
         missed=groups.missed,
         positive=positive,
         evidence=evidence,
-        relearned=relearned,
+        change_points=change_points,
     )
 
 
@@ -154,10 +154,7 @@ def _seconds_to(
     Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
     is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
     """
-    budgets = [assessment.budget for assessment in settings.assessments.values()]
-    labels_per_second = sum(
-        budget.labels / (budget.per_days * 86_400) for budget in budgets if budget.per_days is not None
-    )
+    labels_per_second = sum(assessment.labels_per_second for assessment in settings.assessments.values())
     if labels is None or labels_per_second == 0:
         return None
     decay = settings.label_decay_per_second

@@ -19,26 +19,26 @@ from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import (
-    Asked,
-    asked_densities,
-    even_say,
+    AssessmentLabels,
+    even_sample_weight,
     group_densities,
     inverse,
+    label_densities,
     sums,
 )
 from service.statistics.epochs import (
     Draws,
     Margin,
-    drawn_densities,
+    epoch_label_densities,
     epoch_shares,
-    left_by_region,
+    retention_by_region,
     share_ratios,
 )
 from service.statistics.ratios import ratio
 
-Kept = Callable[[Indices, bool], Floats | None]
-"""What changes leave of some labels, by label cell, if not all of all; the flag leaves out changes of groups
-by votes."""
+RetainedShares = Callable[[Indices, bool], Floats | None]
+"""Share of some labels that remains after change points, by label cell; None if all remain. The flag leaves
+out changes of groups by votes."""
 
 _TINY = np.finfo(float).tiny
 
@@ -75,12 +75,12 @@ class DrawnLabels:
         """Some of them."""
         return DrawnLabels(self.index, self.ledger, self.cells[which], self.sources[which])
 
-    def counting(self) -> Flags:
-        """Which labels count [n]: those that were drawn for a group that has traffic.
+    def usable(self) -> Flags:
+        """Labels that can be weighted [n]: those drawn for a group that has traffic.
 
-        A label that was drawn for groups without traffic has no information about the traffic. Nor has one of
-        unknown sampling density: such as one that was drawn for a value which has lost its row since. It is
-        no even sample of the traffic of `OTHER`, and the share of its value there is unknown.
+        A label drawn for groups without traffic has no information about the traffic. Nor has one of unknown
+        sampling density, such as one drawn for a value that has lost its row since: it is a biased sample of
+        `OTHER`, and the share of its value there is unknown.
         """
         found = np.zeros(len(self.cells), np.bool_)
         for grouping in self.groupings():
@@ -111,23 +111,29 @@ class DrawnLabels:
 
         Before anybody voted all traffic was without votes, so that labels for that group were drawn from all.
         """
-        known = self.index.space.groupings.get(grouping)
-        return self.index[ALL if known is None or (any_vote and known.is_by_votes) else grouping]
+        configured = self.index.space.groupings.get(grouping)
+        return self.index[ALL if configured is None or (any_vote and configured.is_by_votes) else grouping]
 
 
 def label_weights(
-    drawn: DrawnLabels, freshness: Floats, *, kept: Kept | None = None, epochs: LabelEpochs | None = None
+    drawn: DrawnLabels,
+    freshness: Floats,
+    *,
+    retained: RetainedShares | None = None,
+    epochs: LabelEpochs | None = None,
 ) -> LabelWeights:
     """Weights of labels.
 
-    `freshness` is what forgetting leaves of each [n], `kept` what changes leave of some, if not all of all.
+    `freshness` is what forgetting leaves of each [n]; `retained` what change points leave of some.
     `epochs` are the same labels by epochs of traffic, where these are known.
     """
     index, cells, voters = drawn.index, drawn.cells, drawn.index.space.voters
-    even, uneven, uneven_beside_votes, by_votes = _asked(drawn, kept)
+    even, uneven, uneven_beside_votes, by_votes = _labels_by_grouping(drawn, retained)
 
-    def densities(asked: list[Asked]) -> Floats:
-        return asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=len(index.cells))
+    def densities(assessments: list[AssessmentLabels]) -> Floats:
+        return label_densities(
+            cells=cells, freshness=freshness, assessments=assessments, cell_count=len(index.cells)
+        )
 
     if voters is None or not even:
         weights = inverse(densities(uneven)[cells])
@@ -140,34 +146,38 @@ def label_weights(
     aimed = np.zeros(len(votes.names) + 1)
     if by_votes is not None:
         aimed = group_densities(by_votes, cells=cells, freshness=freshness)
-    # Of all votes the same for cells that are alike in everything else, as `even_say` needs.
+    # Of all votes the same for cells that are alike in everything else, as `even_sample_weight` needs.
     shares = ((share, beside + aimed[vote]) for vote, (_, share) in enumerate(vote_shares(index)))
     unlabelled = float(votes.shares[aimed[:-1] == 0].sum())
-    say = even_say(even=of_even, parts=shares, unlabelled=unlabelled)[cells]
+    even_weight = even_sample_weight(even=of_even, parts=shares, unlabelled=unlabelled)[cells]
     stand_for_all = drawn.ledger.of_any_vote[drawn.sources]
     without = votes.cells_of(MISSING)
     share_without = next((share for name, share in vote_shares(index) if name == MISSING), np.zeros(1))
     # Labels from before stand for all traffic of their stratum, but are all in its part without votes.
     in_part = np.where(without, of_even / np.maximum(share_without, 1e-30), 0.0)
     return LabelWeights(
-        weights=np.where(stand_for_all, say * inverse(of_even[cells]), (1 - say) * inverse(of_uneven[cells])),
+        weights=np.where(
+            stand_for_all,
+            even_weight * inverse(of_even[cells]),
+            (1 - even_weight) * inverse(of_uneven[cells]),
+        ),
         voted=~stand_for_all | without[cells],
         weights_by_votes=inverse((of_uneven + in_part)[cells]),
     )
 
 
-def _asked(
-    drawn: DrawnLabels, kept: Kept | None
-) -> tuple[list[Asked], list[Asked], list[Asked], Asked | None]:
+def _labels_by_grouping(
+    drawn: DrawnLabels, retained: RetainedShares | None
+) -> tuple[list[AssessmentLabels], list[AssessmentLabels], list[AssessmentLabels], AssessmentLabels | None]:
     """Labels by the grouping that they were drawn for.
 
     Returns:
         Those of any vote; the others; those among these that were not drawn by votes; and those that were.
     """
-    even: list[Asked] = []
-    uneven: list[Asked] = []
-    uneven_beside_votes: list[Asked] = []
-    by_votes: Asked | None = None
+    even: list[AssessmentLabels] = []
+    uneven: list[AssessmentLabels] = []
+    uneven_beside_votes: list[AssessmentLabels] = []
+    by_votes: AssessmentLabels | None = None
     groupings = drawn.index.space.groupings
     for grouping in drawn.groupings():
         for any_vote in (False, True):
@@ -175,13 +185,15 @@ def _asked(
             if not members.size:
                 continue
             groups = drawn.groups(grouping, any_vote)
-            left, plain = (None, None) if kept is None else (kept(members, any_vote), kept(members, True))
-            asked = Asked(groups.numbers, members, groups.shares, left)
-            (even if any_vote else uneven).append(asked)
+            left, plain = (
+                (None, None) if retained is None else (retained(members, any_vote), retained(members, True))
+            )
+            labels = AssessmentLabels(groups.numbers, members, groups.shares, left)
+            (even if any_vote else uneven).append(labels)
             if not any_vote and grouping in groupings and groupings[grouping].is_by_votes:
-                by_votes = asked
+                by_votes = labels
             elif not any_vote:
-                uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
+                uneven_beside_votes.append(AssessmentLabels(groups.numbers, members, groups.shares, plain))
     return even, uneven, uneven_beside_votes, by_votes
 
 
@@ -214,7 +226,7 @@ def _by_epochs(drawn: DrawnLabels, epochs: LabelEpochs, mass: Floats) -> Floats:
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     ratios = share_ratios(mass, margins) if margins else np.ones((count, size))
-    densities = drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells]
+    densities = epoch_label_densities(draws, retention_by_region(regions, whole, left), ratios)[cells]
     # Of cells without density age has left nothing: whatever stands for infinity would outweigh all others.
     return np.where(densities > 0, inverse(densities), 0.0)
 
@@ -258,10 +270,10 @@ def _ratios(index: GroupIndex) -> Floats:
     ratios = np.ones((len(CHALLENGE_COLUMNS), len(index.cells)))
     by_value = {g.attribute: name for name, g in index.space.groupings.items() if isinstance(g, ByAttribute)}
     for grouping in by_value.values():
-        said, groups = index.challenged(grouping), index[grouping]
-        overall = said.sum(axis=0)
+        agreement, groups = index.challenged(grouping), index[grouping]
+        overall = agreement.sum(axis=0)
         expected = overall / max(float(overall.sum()), _TINY)
-        own = said / np.maximum(said.sum(axis=1, keepdims=True), _TINY)
+        own = agreement / np.maximum(agreement.sum(axis=1, keepdims=True), _TINY)
         found = np.vstack([ratio(own, expected, 0.0), np.ones((1, len(CHALLENGE_COLUMNS)))])
         ratios *= found[groups.numbers].T
     return ratios

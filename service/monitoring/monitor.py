@@ -60,7 +60,7 @@ class ModelMonitor:
             Unavailable: Redis cannot answer now.
         """
         facts = self._read(now)
-        self.performance.look(
+        self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),
             partial(
                 performance_facts,
@@ -76,7 +76,7 @@ class ModelMonitor:
             model=self.model,
             settings=self.settings,
             facts=facts,
-            performances=self.performance.known,
+            performances=self.performance.snapshots,
             history_seconds=self.history_seconds,
             now=now,
             rng=self.rng,

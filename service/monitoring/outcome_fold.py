@@ -17,7 +17,7 @@ from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
 from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, drawn_group
 from service.store.facts import OutcomeEntry, Position, SharedDraw
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 RECENT = 50  # outcomes that are kept as they came, for people to look at
 
@@ -154,7 +154,7 @@ class OutcomeFold:
             return
         label = rows["true_class"][row]
         true_class = self._space.classes[label] if label != NO_CLASS else ""
-        given = Given(true_class, float(rows["given_at"][row]), "")
+        given = LabelFact(true_class, float(rows["given_at"][row]), "")
         self._append([OutcomeEntry(draw.position, draw.position, draw.assessment, fact, given)])
         rows["alive"][len(rows) - 1] = rows["alive"][row]
         self._further.setdefault(draw.of, []).append(draw)

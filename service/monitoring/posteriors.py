@@ -1,4 +1,4 @@
-"""Posteriors of the groups of every grouping, by the labels that were known at a time (pure)."""
+"""Posteriors of the groups of every grouping, from the labels available at a given time (pure)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.groupings import ALL, ByClass, ByPositiveScore, Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.change_discounting import AskedGrouping, ChangeDiscounts, Relearned, discount_changes
+from service.monitoring.change_discounting import (
+    ChangeDiscounts,
+    DetectedChange,
+    LabelledGrouping,
+    discount_changes,
+)
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
 from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
@@ -28,14 +33,14 @@ _LEAST_KEPT = 1e-6  # of labels that a change left nothing of; they must not wei
 
 @dataclass(frozen=True)
 class WeightedLabels:
-    """The labels that were known at a time."""
+    """The labels available at a given time, with their weights."""
 
     labels: Labels  # as columns, weighted; their cells are label cells
-    # those that say something of groups by votes, weighted for these; the same, where all do
+    # those with information about groups by votes, weighted for these; the same if all have it
     by_votes: Labels
     count: int
-    asked: dict[str, int]  # how many were asked for by every grouping
-    relearned: Mapping[str, Mapping[str, Relearned]]  # changed groups, by grouping and name
+    label_counts: dict[str, int]  # labels that were requested for every grouping
+    change_points: Mapping[str, Mapping[str, DetectedChange]]  # changed groups, by grouping and name
     # probability that every group has changed, by grouping [G]
     changed: Mapping[str, Floats] = field(default_factory=dict)
 
@@ -48,15 +53,15 @@ def weigh_labels(
     run_length: float | None,
     now: float,
 ) -> WeightedLabels:
-    """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
+    """Outcomes available at a given time, weighted by the balance heuristic, age and change points.
 
-    Labels lose weight at a rate of `decay`, 1/s; of a group, `run_length` come from one change to the next,
-    and changes are not sought without it.
+    Labels lose weight at a rate of `decay`, 1/s. `run_length` is the average number of a group's labels
+    between change points; without it, no change points are estimated.
     """
     changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
     drawn = DrawnLabels(index, ledger, sums.cells, sums.sources)
-    counting = drawn.counting()
+    counting = drawn.usable()
     sums = sums.part(counting)
     epochs = None
     if index.history is not None:
@@ -68,33 +73,35 @@ def weigh_labels(
     for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
         if count:
             asked.update(dict.fromkeys(source.groupings, count))
-    kept = None if changes.factors is None else partial(_kept, changes, sums)
-    weighed = label_weights(drawn.part(counting), sums.freshness, kept=kept, epochs=epochs)
+    kept = None if changes.factors is None else partial(_retained_share, changes, sums)
+    weights = label_weights(drawn.part(counting), sums.freshness, retained=kept, epochs=epochs)
     labels = Labels(
         sums.cells,
         sums.correct,
-        weighed.weights,
+        weights.weights,
         sums.freshness,
         sums.true_classes,
         sums.counts,
         None if index.space.challenge is None else sums.challenger,
     )
-    by_votes = labels if weighed.voted is None else labels.part(weighed.voted, weighed.weights_by_votes)
+    by_votes = labels if weights.voted is None else labels.part(weights.voted, weights.weights_by_votes)
     return WeightedLabels(
-        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
+        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.change_points, changes.changed
     )
 
 
 def weigh_model_labels(
     settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
 ) -> WeightedLabels:
-    """The same, weighted as a model's settings want it."""
+    """The same, with the decay and run length of a model's settings."""
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
     return weigh_labels(index, ledger, decay=decay, run_length=run_length, now=now)
 
 
-def _kept(changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
-    """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
+def _retained_share(
+    changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vote: bool
+) -> Floats | None:
+    """Mean weight after change points of one source's labels, over cells with the same changes [cells]."""
     regions = changes.regions_of_any_vote if any_vote else changes.regions
     if regions is None:
         return None
@@ -107,15 +114,15 @@ def _kept(changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vot
 def _changes(
     index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float
 ) -> ChangeDiscounts:
-    """What changes leave of every outcome."""
+    """Weights of all outcomes after change points."""
     if run_length is None:
         return ChangeDiscounts(None, {})
     silent = ledger.of_any_vote
     asked = [
-        AskedGrouping(
+        LabelledGrouping(
             name,
             index[name].names,
-            _looked_at(index, ledger, name),
+            _monitored_groups(index, ledger, name),
             sources,
             silent if grouping.is_by_votes and silent.any() else None,
         )
@@ -125,10 +132,10 @@ def _changes(
     return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
 
 
-def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
-    """Group of every label cell, in which changes are sought; the number of groups of others [cells].
+def _monitored_groups(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
+    """Group of every label cell for the estimation of change points; the number of groups for none [cells].
 
-    None in `OTHER` where labels of values are in it that were drawn while these had rows.
+    `OTHER` is left out if it contains labels of values that had rows when they were drawn.
     """
     numbers = index[grouping].numbers
     folded = index.folded(grouping)
@@ -144,33 +151,33 @@ def assess_groupings(
     probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
     at: float,
-    known: WeightedLabels | None = None,
+    weighted: WeightedLabels | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
-    """Estimates of the groups of every grouping that has traffic, by the labels that were known at a time.
+    """Estimates for every grouping that has traffic, from the labels available at a given time.
 
-    `probability_sums` are weighted sums of class probabilities, by predicted class. `known` are the labels
-    that were there `at` this time, if they are weighted already. `evidence` is about the groups of groupings
-    that asked for labels.
+    `probability_sums` are weighted sums of class probabilities, by predicted class. `weighted` are the labels
+    available `at` this time, if they are weighted already. `evidence` is about the groups of groupings that
+    labels were requested for.
     """
     proven = evidence or {}
-    known = known or weigh_model_labels(settings, index, ledger, now=at)
+    weighted = weighted or weigh_model_labels(settings, index, ledger, now=at)
     groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
     beliefs = {
         name: assess_groups(
             index[name],
             index.cells.bins,
-            known.by_votes if grouping.is_by_votes else known.labels,
+            weighted.by_votes if grouping.is_by_votes else weighted.labels,
             prior=settings.prior,
-            changed=known.changed.get(name),
+            changed=weighted.changed.get(name),
         )
         for name, grouping in groupings.items()
     }
     if settings.prior == "learned" and ALL in groupings:
-        # Within the groups of the grouping by which most labels were asked, labels are a random sample, so it
-        # knows best. Under a fixed prior, which cannot learn that all groups are off alike, its sum over
-        # groups would be biased.
-        most = _most_asked(groupings, beliefs, known)
+        # Within the groups of the grouping that most labels were requested for, labels are a random sample,
+        # so its estimate is the best one. Under a fixed prior, which cannot learn that all groups deviate
+        # alike, its sum over groups would be biased.
+        most = _most_labelled(groupings, beliefs, weighted)
         if most != ALL:
             beliefs[ALL] = replace(beliefs[ALL], accuracy=beliefs[most].overall)
     return {
@@ -179,15 +186,19 @@ def assess_groupings(
             index[name],
             beliefs[name],
             settings,
-            label_count=known.count,
+            label_count=weighted.count,
             confusion=confusion_snapshot(
-                index[name], beliefs[name], settings, labels=known.labels, probability_sums=probability_sums
+                index[name],
+                beliefs[name],
+                settings,
+                labels=weighted.labels,
+                probability_sums=probability_sums,
             )
             if isinstance(grouping, ByClass)
             else None,
             positive=_positive_scores(index, grouping) if isinstance(grouping, ByPositiveScore) else None,
             evidence=proven.get(name),
-            relearned=known.relearned.get(name, {}),
+            change_points=weighted.change_points.get(name, {}),
         )
         for name, grouping in groupings.items()
     }
@@ -228,16 +239,17 @@ def _positive_scores(index: GroupIndex, grouping: ByPositiveScore) -> Floats:
     return positive[present] / total[present]
 
 
-def _most_asked(
-    groupings: Mapping[str, Grouping], beliefs: Mapping[str, GroupingBeliefs], known: WeightedLabels
+def _most_labelled(
+    groupings: Mapping[str, Grouping], beliefs: Mapping[str, GroupingBeliefs], weighted: WeightedLabels
 ) -> str:
-    """The grouping by which most labels were asked.
+    """The grouping that most labels were requested for.
 
-    Where labels say nothing of groups by votes, fewer may be asked by another grouping, which knows more.
+    If some labels have no information about groups by votes, another grouping with fewer labels may have the
+    smaller variance.
     """
-    asked = [name for name in groupings if name in known.asked]
+    asked = [name for name in groupings if name in weighted.label_counts]
     parts = [asked]
-    if known.by_votes is not known.labels:
+    if weighted.by_votes is not weighted.labels:
         parts = [[name for name in asked if groupings[name].is_by_votes == votes] for votes in (False, True)]
-    most = [max(names, key=lambda name: known.asked[name]) for names in parts if names]
+    most = [max(names, key=lambda name: weighted.label_counts[name]) for names in parts if names]
     return min(most, key=lambda name: float(beliefs[name].overall.variance()[0]), default=ALL)

@@ -17,7 +17,7 @@ from service.domain.cells import CellSpace, definitions
 from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json, encode_packed
 from service.store.request_registry import request_id_of
-from service.store.requests import Draw, Due, OpenRequest, Renewal, RequestStore
+from service.store.requests import Draw, DueRequest, OpenRequest, Renewal, RequestStore
 from service.store.shards import pool_field, split_drawn_entry
 
 
@@ -73,7 +73,7 @@ class Drawer:
         if not groups:
             return
         fields = [pool_field(self._pool_id, group) for group in groups]
-        replies = self._requests.pooled(self._partitions, fields)
+        replies = self._requests.read_pools(self._partitions, fields)
         # For whatever group: its value may have lost its row since, and its pool gone to `OTHER`.
         drawn = {split_drawn_entry(entry)[::2] for _, entries in replies for entry in entries}
         for at, group in enumerate(groups):
@@ -190,7 +190,7 @@ class RequestBuilder:
             deadline=deadline,
         )
 
-    def renewal(self, due: Due, *, now: float) -> Renewal:
+    def renewal(self, due: DueRequest, *, now: float) -> Renewal:
         """What becomes of a request whose deadline has passed: another attempt, or its end.
 
         It ends if its assessment is configured no more.

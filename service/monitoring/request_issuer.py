@@ -9,11 +9,12 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings
 from service.domain.cells import AGREE, DISAGREE
-from service.monitoring.assessment_snapshot import AcquisitionState, Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import AcquisitionState, acquisition_state, select_groups
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
+from service.monitoring.suspected_groups import Aim
 from service.store.facts import TrafficFacts
-from service.store.requests import Draw, RequestStore
+from service.store.requests import Draw, Payment, RequestStore
 
 MOST_REQUESTS_PER_ROUND = 500
 """Requests that one assessment issues in one round, at the most; the next round goes on."""
@@ -32,6 +33,19 @@ class Round:
 
 _DrawItems = Callable[[Sequence[str]], list[Draw | None]]
 """Makes a request of the next item of every group that is named; None where its pool has none."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Labels that an assessment may request in a round."""
+
+    available: int  # for any group
+    reserve: int  # for suspected groups
+    most: int  # in all
+
+    def any_group(self, from_reserve: int) -> int:
+        """Labels for any group, where so many are taken from the reserve."""
+        return max(0, min(self.available, self.most - from_reserve))
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class RequestIssuer:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due(now=now)]
+        renewals = [self.builder.renewal(due, now=now) for due in self.requests.due_requests(now=now)]
         ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         issued: dict[str, int] = {}
         aimed: dict[str, int] = {}
@@ -78,12 +92,11 @@ class RequestIssuer:
     ) -> tuple[int, int, int]:
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
-        wanted = min(
-            settings.max_in_flight - state.open_requests,
-            state.budget_remaining,
-            MOST_REQUESTS_PER_ROUND,
-        )
-        if wanted <= 0:
+        budget = state.budget
+        most = min(settings.max_in_flight - state.open_requests, budget.remaining, MOST_REQUESTS_PER_ROUND)
+        reserve = 0 if state.aim is None else max(0, min(budget.reserve, most))
+        wanted = min(budget.available, most)
+        if wanted <= 0 and reserve == 0:
             return 0, 0, 0
         drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
 
@@ -101,26 +114,33 @@ class RequestIssuer:
         elif (challenge := snapshot.challenges.get(name)) is not None:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
         elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
-            draws, aimed = self._follow(draw, asking, state.aim, grouping.groups, wanted)
+            wants = _Wanted(budget.available, reserve, most)
+            draws, aimed = self._follow(draw, asking, state.aim, grouping.groups, wants)
+            wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)
         else:
             return 0, 0, 0
         statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
-            window=state.window,
-            budget=settings.budget.labels,
+            payment=Payment(
+                budget.window,
+                settings.budget.labels,
+                budget.spending,
+                budget.stored,
+                from_reserve=min(reserve, aimed),
+            ),
             now=now,
             draws=draws,
         )
         return statuses.count("issued"), statuses[:aimed].count("issued"), wanted - len(draws)
 
     def _follow(
-        self, draw: _DrawItems, asking: AcquisitionState, aim: Aim | None, names: list[str], wanted: int
+        self, draw: _DrawItems, asking: AcquisitionState, aim: Aim | None, names: list[str], wants: _Wanted
     ) -> tuple[list[Draw], int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups have drifted, suspicion names its share of them first; the items that it names come
-        first, and their number is returned too. What it does not find is the policy's.
+        Where groups are suspected, it names its share of them first, and those that the reserve pays;
+        these items come first, and their number is returned too. What it does not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
@@ -129,8 +149,9 @@ class RequestIssuer:
         beliefs, available = asking.situation.beliefs, asking.situation.available
         draws: list[Draw] = []
         aimed = 0
-        suspected = [] if aim is None else aim.groups(available[0], wanted, self.rng)
-        while len(draws) < wanted:
+        wanted = wants.any_group(wants.reserve)
+        suspected = [] if aim is None else aim.groups(available[0], wanted, self.rng, reserve=wants.reserve)
+        while suspected or len(draws) < wanted:
             named = suspected or select_groups(asking, beliefs, available, wanted - len(draws), self.rng)
             if not named:
                 break
@@ -143,6 +164,7 @@ class RequestIssuer:
                     draws.append(item)
             if suspected:
                 suspected, aimed = [], len(draws)
+                wanted = wants.any_group(min(wants.reserve, aimed)) + min(wants.reserve, aimed)
         return draws, aimed
 
     def _pair(self, draw: _DrawItems, share: float, wanted: int) -> list[Draw]:

@@ -11,7 +11,7 @@ import numpy as np
 from service.config.assessments import ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
-from service.monitoring.assessment_snapshot import Aim, AssessmentSnapshot, assessment_snapshot
+from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.drift import ModelDrift, model_drift
@@ -22,7 +22,7 @@ from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
-from service.statistics.drift import aimed_shares
+from service.monitoring.suspected_groups import suspected_aim
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
@@ -102,14 +102,14 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    known = weigh_model_labels(settings, index, ledger, now=now)
+    weighted = weigh_model_labels(settings, index, ledger, now=now)
     groupings = assess_groupings(
         settings=settings,
         index=index,
         probability_sums=facts.traffic.probability_sums,
         ledger=ledger,
         at=now,
-        known=known,
+        weighted=weighted,
         evidence=model_evidence(
             settings=settings,
             index=index,
@@ -128,6 +128,8 @@ def take_snapshot(
         groupings=groupings,
         now=now,
     )
+    predictions_by_time = sorted((mark.at, counts.predictions) for mark, counts in facts.marks.items())
+    predictions_by_time.append((now, facts.traffic.traffic.predictions))
     assessments = {
         name: assessment_snapshot(
             name,
@@ -137,7 +139,13 @@ def take_snapshot(
             interval=settings.interval,
             now=now,
             rng=rng,
-            aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
+            aim=suspected_aim(
+                groupings.get(assessment.asked_grouping),
+                None if drift is None else drift.groupings.get(assessment.asked_grouping),
+                label_share=settings.drift.label_share,
+                since=now - settings.drift.window_seconds,
+            ),
+            traffic=predictions_by_time,
         )
         for name, assessment in settings.assessments.items()
     }
@@ -145,7 +153,7 @@ def take_snapshot(
         name: ensemble_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
             rng=rng,
             interval=settings.interval,
@@ -156,7 +164,7 @@ def take_snapshot(
         name: challenge_snapshot(
             asked,
             index,
-            known.by_votes,
+            weighted.by_votes,
             ledger,
             now=now,
             interval=settings.interval,
@@ -188,13 +196,6 @@ def take_snapshot(
         reference=reference,
         drift=drift,
     )
-
-
-def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
-    """Where suspicion wants labels of a grouping, if it does."""
-    one = None if drift is None else drift.groupings.get(grouping)
-    shares = None if one is None else aimed_shares(one.suspicion, one.drifted)
-    return None if shares is None else Aim(shares, label_share)
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

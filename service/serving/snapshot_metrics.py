@@ -58,8 +58,10 @@ DRIFTED = MetricTable[GroupingDrift](_GROUPING, (
     Metric("credence_grouping_groups_drifted", "groups", "Groups that have drifted, including those in `other`; absent while there is no reference.", lambda drift: int(drift.drifted.sum())),
 ))
 ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
-    Metric("credence_assessment_budget_labels", "labels", "Labels that the budget allows in one window.", lambda state: state.settings.budget.labels),
-    Metric("credence_assessment_budget_remaining_labels", "labels", "Labels that the budget still allows in this window.", lambda state: state.budget_remaining),
+    Metric("credence_assessment_budget_labels", "labels", "Labels that the budget allows in one period.", lambda state: state.settings.budget.labels),
+    Metric("credence_assessment_budget_remaining_labels", "labels", "Labels that the budget still allows in this period. 0: it is exhausted, and nothing is requested until it renews.", lambda state: state.budget.remaining),
+    Metric("credence_assessment_budget_available_labels", "labels", "Labels that may be requested now, for any group: a budget that renews is spread over its period.", lambda state: state.budget.available),
+    Metric("credence_assessment_budget_reserve_labels", "labels", "Labels left in this period that only suspected groups may get.", lambda state: state.budget.reserve),
     Metric("credence_requests_open", "requests", "Label requests that wait for an answer.", lambda state: state.open_requests),
     Metric("credence_requests_oldest_timestamp_seconds", "seconds", "When the oldest label request that waits for an answer was first issued; absent while none waits.", lambda state: state.oldest_request_at),
 ))
@@ -68,7 +70,7 @@ EVENTS = MetricTable[int]((*_ASSESSMENT, "event"), (
 ))
 ASSESSED_GROUPS = MetricTable[AssessmentSnapshot]((*_ASSESSMENT, "group"), (
     Metric("credence_assessment_group_extreme_probability", "", "Posterior probability that the group is among the top_m of an identification. For `other`, the highest among its groups.", lambda state: state.extreme, other=highest),
-    Metric("credence_assessment_group_next_probability", "", "Probability that the next label request goes to the group, chosen by the policy or because the group has drifted.", lambda state: state.next, other=total),
+    Metric("credence_assessment_group_next_probability", "", "Probability that the next label request goes to the group, chosen by the policy or because the group is suspected.", lambda state: state.next, other=total),
 ))
 COMPARED = MetricTable[Compared]((*_ASSESSMENT, "first", "second"), (
     Metric("credence_assessment_comparison_below_probability", "", "Posterior probability that the first group is less accurate than the second, by more than the comparison's region.", lambda compared: compared.below),

@@ -24,7 +24,7 @@ def sums(groups: Indices, values: Floats, count: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AssessmentLabels:
     """Labels that one assessment requested."""
 
     groups: Indices  # of every label cell in the assessment's grouping; the number of groups for none [cells]
@@ -32,10 +32,12 @@ class Asked:
     shares: Floats  # of all traffic, of every group [G]
     # factor that changes leave of its labels in every cell [cells], where it differs within groups; any scale
     # within a group
-    kept: Floats | None = None
+    retained: Floats | None = None
 
 
-def asked_densities(*, cells: Indices, freshness: Floats, asked: Sequence[Asked], cell_count: int) -> Floats:
+def label_densities(
+    *, cells: Indices, freshness: Floats, assessments: Sequence[AssessmentLabels], cell_count: int
+) -> Floats:
     """Labels per share of all traffic, by label cell [cells]: the sum of labels in a group over its share.
 
     Labels, of cells [n], count by their freshness in (0, 1] [n], but a group that has any counts at least
@@ -45,15 +47,17 @@ def asked_densities(*, cells: Indices, freshness: Floats, asked: Sequence[Asked]
     to draw from.
     """
     density = np.zeros(cell_count)
-    for assessment in asked:
+    for assessment in assessments:
         found = group_densities(assessment, cells=cells, freshness=freshness)[assessment.groups]
-        if assessment.kept is not None:
-            found *= _unevenly(assessment, assessment.kept, cells, freshness, len(assessment.shares) + 1)
+        if assessment.retained is not None:
+            found *= _relative_retention(
+                assessment, assessment.retained, cells, freshness, len(assessment.shares) + 1
+            )
         density += found
     return density
 
 
-def group_densities(assessment: Asked, *, cells: Indices, freshness: Floats) -> Floats:
+def group_densities(assessment: AssessmentLabels, *, cells: Indices, freshness: Floats) -> Floats:
     """Labels per share of traffic of an assessment's groups, and 0 for cells without a group [G + 1]."""
     count = len(assessment.shares)
     drawn_from = assessment.groups[cells[assessment.labels]]
@@ -69,11 +73,11 @@ def inverse(densities: Floats) -> Floats:
     return 1 / np.maximum(densities, np.finfo(float).tiny)
 
 
-def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled: float) -> Floats:
-    """Weight of a stratum's evenly drawn labels, against those that were drawn unevenly [strata].
+def even_sample_weight(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled: float) -> Floats:
+    """Weight of a stratum's evenly drawn labels, relative to unevenly drawn ones [strata].
 
-    The part of its stratum is not known for an even label. So its weight must be the same for all parts of
-    the stratum, or the two kinds together would not count every part by its traffic: even labels estimate a
+    The part of the stratum that an even label is in is unknown. So its weight must be the same for all parts,
+    or the two kinds together would not weight every part by its traffic: even labels estimate a
     share w of the stratum, the others 1 - w. Any w that is the same for all parts and does not depend on
     outcomes is unbiased; shares of parts need not be exact, as they only decide the efficiency. Each sample
     is weighted by its effective size (Kish): n of even labels, and 1 / sum over parts of (part's share of the
@@ -83,29 +87,31 @@ def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled
     stratum, and the density of labels whose part is known [strata]. Parts without any, in strata that have
     some, count as if all of them together had one; `unlabelled` is their share of all traffic.
     """
-    spread, bare, known = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
+    spread, bare, has_labels = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
     for share, density in parts:
         labelled = (density > 0) & (share > 0)
-        known |= labelled
+        has_labels |= labelled
         spread += np.divide(share, density, out=np.zeros(len(share)), where=labelled)
         bare += np.where(labelled, 0.0, share)
     spread += bare * max(unlabelled, 1e-12)
-    of_uneven = np.where(known, ratio(1.0, spread, 0.0), 0.0)
+    of_uneven = np.where(has_labels, ratio(1.0, spread, 0.0), 0.0)
     return np.where(even > 0, ratio(even, even + of_uneven, 0.0), 0.0)
 
 
-def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats, size: int) -> Floats:
-    """How much more of its group's labels is left in a cell than on average over the group [cells].
+def _relative_retention(
+    assessment: AssessmentLabels, retained: Floats, cells: Indices, freshness: Floats, size: int
+) -> Floats:
+    """Retained share of labels in a cell over that of its group [cells].
 
-    An assessment draws evenly within a group. Where another grouping's group has changed, less is left of its
-    labels: treated as even, they would leave the changed part without weight.
+    An assessment draws evenly within a group. If a group of another grouping has changed, fewer of the labels
+    in it are retained. Treated as even, they would leave the changed part without weight.
     """
     there = cells[assessment.labels]
     left = freshness[assessment.labels]
     total = sums(assessment.groups[there], left, size)
-    whole = sums(assessment.groups[there], left / kept[there], size)
+    whole = sums(assessment.groups[there], left / retained[there], size)
     scale = ratio(whole, total, 1.0)
-    return kept * scale[assessment.groups]
+    return retained * scale[assessment.groups]
 
 
 def effective_counts(

@@ -43,7 +43,7 @@ _AT_ONCE: Final = 100_000  # groups times positions, so that arrays fit a proces
 
 
 @dataclass(frozen=True)
-class Remains:
+class ChangePointWeights:
     """Weights of labels after changes."""
 
     factors: Floats  # of every label, in (0, 1]; within a group not more for an older label [n]
@@ -51,7 +51,7 @@ class Remains:
     before: Indices  # labels before the most probable last change; 0 where none is detected [G]
 
 
-def what_remains(*, correct: Flags, sizes: Indices, run_length: float) -> Remains:
+def change_point_weights(*, correct: Flags, sizes: Indices, run_length: float) -> ChangePointWeights:
     """Weights of all labels, given outcomes group by group, oldest first [n], and labels per group [G].
 
     `run_length` is the average number of a group's labels from one change to the next.
@@ -67,15 +67,15 @@ def what_remains(*, correct: Flags, sizes: Indices, run_length: float) -> Remain
     right = np.concatenate(([0], np.cumsum(correct)))
     ascending = np.argsort(sizes, kind="stable")
     for chosen in _batches(ascending[sizes[ascending] >= 2 * FEWEST], sizes):
-        places = _Places.of(right, begins[chosen], sizes[chosen])
-        last = places.last_change(run_length)
-        groups, labels, kept = places.kept(last)
-        unchanged = last[np.arange(len(chosen)), places.first]
+        positions = _Positions.of(right, begins[chosen], sizes[chosen])
+        last = positions.last_change(run_length)
+        groups, labels, weights = positions.label_weights(last)
+        unchanged = last[np.arange(len(chosen)), positions.first]
         changed[chosen] = _were_changes_rarer(unchanged, sizes[chosen], run_length)
-        factors[begins[chosen][groups] + labels] = kept
-        likeliest = places.likeliest(last)
+        factors[begins[chosen][groups] + labels] = weights
+        likeliest = positions.likeliest(last)
         before[chosen] = np.where(changed[chosen] >= DETECTED, likeliest, 0)
-    return Remains(factors, changed, before)
+    return ChangePointWeights(factors, changed, before)
 
 
 def _were_changes_rarer(unchanged: Floats, sizes: Indices, run_length: float) -> Floats:
@@ -111,7 +111,7 @@ def _ages(size: int) -> Indices:
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Positions:
     """Positions where accuracies may have changed, of groups in the order of their sizes."""
 
     ages: Indices  # labels since every position, in groups that have as many [P + 1]
@@ -120,7 +120,7 @@ class _Places:
     first: Indices  # position before the first label of every group [G]
 
     @classmethod
-    def of(cls, right: Indices, begins: Indices, sizes: Indices) -> _Places:
+    def of(cls, right: Indices, begins: Indices, sizes: Indices) -> _Positions:
         """From cumulated outcomes of all labels [n + 1], and where every group's labels begin."""
         ages = _ages(int(sizes[-1]))
         since = np.minimum(ages, sizes[:, None])
@@ -141,31 +141,31 @@ class _Places:
             for start in (right[:, None], wrong[:, None], np.array(_LEVEL_LABELS))
         )
         lasts = np.log1p(-1 / run_length)
-        # A place represents all labels up to the next one.
+        # A position represents all labels up to the next one.
         chance = np.log(np.diff(self.ages) / run_length)
         begun = np.full((groups, count), -np.inf)
         begun[np.arange(groups), self.first] = 0.0
 
-        def continued(place: int, rows: slice) -> Floats:
-            """Of every older place: it began a run, which lasted until this one."""
-            length = self.since[rows, place + 1 :] - self.since[rows, place, None]
-            hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
+        def continued(position: int, rows: slice) -> Floats:
+            """Of every older position: it began a run, which lasted until this one."""
+            length = self.since[rows, position + 1 :] - self.since[rows, position, None]
+            hits = self.right[rows, position + 1 :] - self.right[rows, position, None]
             row = np.arange(groups)[rows, None]
             likely = of_right[row, hits] + of_wrong[row, length - hits] - of_all[length]
-            probability: Floats = begun[rows, place + 1 :] + likely + length * lasts
+            probability: Floats = begun[rows, position + 1 :] + likely + length * lasts
             return probability
 
-        for place in range(count - 2, 0, -1):
-            rows = slice(int(np.searchsorted(self.first, place, "right")), None)
-            begun[rows, place] = _log_sum(continued(place, rows)) + chance[place]
-        places = np.full((groups, count), -np.inf)
-        places[:, 1:] = continued(0, slice(None))
-        # So few labels since would say little, and say it loudly.
+        for position in range(count - 2, 0, -1):
+            rows = slice(int(np.searchsorted(self.first, position, "right")), None)
+            begun[rows, position] = _log_sum(continued(position, rows)) + chance[position]
+        positions = np.full((groups, count), -np.inf)
+        positions[:, 1:] = continued(0, slice(None))
+        # So few labels are weak evidence, but would dominate the posterior.
         few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
-        places[few] = -np.inf
-        return special.softmax(places, axis=1)
+        positions[few] = -np.inf
+        return special.softmax(positions, axis=1)
 
-    def kept(self, last: Floats) -> tuple[Indices, Indices, Floats]:
+    def label_weights(self, last: Floats) -> tuple[Indices, Indices, Floats]:
         """Group, number within the group, and weight of every label [n].
 
         Each position would weight the labels since it equally; a label's weight is the mean over positions.
@@ -183,8 +183,8 @@ class _Places:
         sizes = self.since[:, -1]
         groups = np.repeat(np.arange(len(sizes)), sizes)
         labels = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        place = np.searchsorted(self.ages, sizes[groups] - 1 - labels, "right")
-        return groups, labels, np.minimum(weights[groups, place], 1.0)
+        position = np.searchsorted(self.ages, sizes[groups] - 1 - labels, "right")
+        return groups, labels, np.minimum(weights[groups, position], 1.0)
 
     def likeliest(self, last: Floats) -> Indices:
         """Labels before the most probable last change, the first position excluded [G]."""

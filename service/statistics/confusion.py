@@ -175,9 +175,9 @@ def estimate(alpha: Floats, beta: Floats, *, mass: float, kind: IntervalKind) ->
 
 def _effective(sizes: Floats, groups: Indices, labels: Labels, class_count: int) -> Floats:
     """Effective labels of every true class [G, K]: a group's effective labels, divided by weight."""
-    known = labels.true_classes >= 0
-    worth = (labels.weights * labels.freshness)[known]
-    slots = groups[known] * class_count + labels.true_classes[known]
+    has_class = labels.true_classes >= 0
+    worth = (labels.weights * labels.freshness)[has_class]
+    slots = groups[has_class] * class_count + labels.true_classes[has_class]
     fine = sums(slots, worth, len(sizes) * class_count)
     counts: Floats = fine.reshape(len(sizes), class_count)
     counts *= ratio(sizes, counts.sum(axis=1), 0.0)[:, None]

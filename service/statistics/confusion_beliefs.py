@@ -76,17 +76,19 @@ class TwoLevelConfusion(ConfusionBeliefs):
     def parameters(self) -> Floats:
         """Parameters [R, G, K] of Dirichlets with the same means, as certain as the accuracy."""
         alpha, beta = self.accuracy.matched()
-        means = joined(betas.mean(alpha, beta), self._others(), self._predicted)
+        means = class_probabilities(betas.mean(alpha, beta), self._others(), self._predicted)
         return np.maximum(means, LEAST) * (alpha + beta)[..., None]
 
     def mean(self) -> Floats:
         """Mean probability of every true class [R, G, K]."""
-        return joined(self.accuracy.mixture.mean(), self._others(), self._predicted)
+        return class_probabilities(self.accuracy.mixture.mean(), self._others(), self._predicted)
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Drawn probabilities of every true class [R, G, K]."""
         accuracy = rng.beta(*self.accuracy.draw(rng))
-        return joined(accuracy, dirichlet.sample(np.maximum(self._wrong(), LEAST), rng), self._predicted)
+        return class_probabilities(
+            accuracy, dirichlet.sample(np.maximum(self._wrong(), LEAST), rng), self._predicted
+        )
 
     def _wrong(self) -> Floats:
         """Dirichlet parameters of the true class of a wrong prediction [R, G, K], 0 for impossible ones."""
@@ -156,8 +158,8 @@ class LearnedConfusion(TwoLevelConfusion):
         return likeliest + self._counts
 
 
-def joined(accuracy: Floats, others: Floats, predicted: Indices) -> Floats:
-    """Probability of every true class [R, G, K], from that of being right and of the others if not."""
+def class_probabilities(accuracy: Floats, others: Floats, predicted: Indices) -> Floats:
+    """Probability of every true class [R, G, K], from the accuracy and the distribution of wrong classes."""
     probabilities: Floats = others * (1 - accuracy)[:, :, None]
     probabilities[:, np.arange(len(predicted)), predicted] = accuracy
     return probabilities

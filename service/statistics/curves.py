@@ -56,10 +56,10 @@ class LearnedCurve:
         With `start`, the modes of a fit to similar labels, most of the work is saved.
         """
         search = Search.of(self, cells, labels, correct)
-        return search.fit(search.found(start))
+        return search.fit(search.find_modes(start))
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The modes that a search has found."""
 
     modes: Modes  # posterior modes
@@ -99,48 +99,48 @@ class Search:
         """Over some of the grid points."""
         return replace(self, spreads=self.spreads[points], strengths=self.strengths[points])
 
-    def found(self, start: Modes | None = None) -> Found:
+    def find_modes(self, start: Modes | None = None) -> SearchResult:
         """The modes by Newton's method, starting from given ones, or from a calibrated curve."""
         if start is None:
             runs, points, groups = len(self.labels), len(self.spreads), len(self.cells.group_shares)
             start = Modes(np.tile(COEFFICIENT_MEANS, (runs, points, 1)), np.zeros((runs, points, groups)))
         modes, curvature = self._mode(start)
-        return Found(modes, curvature, self._weights(modes, curvature))
+        return SearchResult(modes, curvature, self._weights(modes, curvature))
 
-    def fit(self, found: Found) -> CurveFit:
+    def fit(self, result: SearchResult) -> CurveFit:
         """Posterior of all cells, given the modes."""
-        means, curvature = found.modes, found.curvature
+        means, curvature = result.modes, result.curvature
         for _ in range(self.prior.refinements):
-            means, curvature = self._refined(means, curvature)
-        means, curvature = self._with_tails(means, replace(curvature, regressors=self.regressors))
-        shape = (*found.weights.shape, *self.cells.scores.shape)
+            means, curvature = self._refine(means, curvature)
+        means, curvature = self._correct_tails(means, replace(curvature, regressors=self.regressors))
+        shape = (*result.weights.shape, *self.cells.scores.shape)
         return CurveFit(
             cells=self.cells,
-            weights=found.weights,
+            weights=result.weights,
             strengths=self.strengths,
             centres=self.regressors.eta(means).reshape(shape),
             deviations=np.sqrt(curvature.eta_variances()).reshape(shape),
             labels=self.labels,
             correct=self.correct,
-            modes=found.modes,
+            modes=result.modes,
             curvature=curvature,
         )
 
     @cached_property
-    def _where(self) -> Indices:
+    def _labelled_cells(self) -> Indices:
         """Cells that have labels [N]."""
         return np.flatnonzero(self.labels.any(axis=0))
 
     @cached_property
     def _regressors(self) -> Regressors:
-        return self.regressors.part(self._where)
+        return self.regressors.part(self._labelled_cells)
 
     def _counts(self, counts: Floats) -> Floats:
         """Labels [R, G, B] of the cells that have some [R, 1, N]."""
-        return counts.reshape(len(counts), 1, -1)[..., self._where]
+        return counts.reshape(len(counts), 1, -1)[..., self._labelled_cells]
 
     @cached_property
-    def _informing(self) -> tuple[Floats, Floats]:
+    def _information(self) -> tuple[Floats, Floats]:
         """Numbers of independent labels as informative as beta-binomial counts; of them, the correct ones."""
         sizes, labels = self.strengths[:, None], self._counts(self.labels)
         each = (sizes + 1) / (sizes + labels)
@@ -148,7 +148,7 @@ class Search:
 
     def _mode(self, modes: Modes) -> tuple[Modes, Curvature]:
         """Posterior mode by Newton's method."""
-        worth, right = self._informing
+        worth, right = self._information
         for _ in range(self.prior.steps):
             centres = expit(self._regressors.eta(modes))
             expected = worth * centres
@@ -162,13 +162,13 @@ class Search:
                 break
         return modes, curvature
 
-    def _refined(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
+    def _refine(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
         """A step towards the normal distribution nearest to the posterior (Opper, Archambeau 2009).
 
         Where most labels are correct the posterior leans towards 1, and the normal distribution around its
         mode would underestimate every accuracy.
         """
-        worth, right = self._informing
+        worth, right = self._information
         eta, deviations = self._regressors.eta(means), np.sqrt(curvature.eta_variances())
         centres, spread = np.zeros_like(eta), np.zeros_like(eta)
         for point, weight in POINTS:
@@ -184,8 +184,8 @@ class Search:
         refined = Curvature.at(self._regressors, worth * spread, precisions)
         return self._step(means, refined, right - worth * centres, precisions)[0], refined
 
-    def _with_tails(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
-        """The same, with the mean and variance that group offsets have under their t prior.
+    def _correct_tails(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
+        """The modes, with the mean and variance of group offsets under their t prior.
 
         A normal tangent to the prior has about half the variance of t4 where labels are few, and draws a
         group that is unlike the others too close to them.
@@ -204,7 +204,7 @@ class Search:
 
         At the nodes, as many deviations from the modes, of a trapezoid rule in arsinh of the deviations.
         """
-        worth, right = self._informing
+        worth, right = self._information
         eta, scales = self._regressors.eta(modes), np.sqrt(self._group_variances)
         deviations = 1 / np.sqrt(curvature.offsets)
         log_densities = np.empty((len(_NODES), *deviations.shape))
@@ -237,8 +237,8 @@ class Search:
         variances: Floats = self.spreads[:, None] ** 2
         if self.cells.changed is not None:
             # Of a change that is less probable than not, other groups still tell.
-            surely = np.maximum(2 * self.cells.changed - 1, 0.0)
-            variances = variances + surely * _CHANGED_SPREAD**2
+            certainty = np.maximum(2 * self.cells.changed - 1, 0.0)
+            variances = variances + certainty * _CHANGED_SPREAD**2
         return variances
 
     def _step(

@@ -31,8 +31,8 @@ def expected_variance_drop(alpha: Floats, probabilities: Floats) -> Floats:
     total, square = alpha.sum(axis=-1), np.einsum("...k,...k->...", alpha, alpha)
     likely = np.einsum("...k,...k->...", alpha, probabilities)
     # Over one denominator: the difference is smaller than its terms by a factor of A.
-    kept = (3 * total + 2) * square / total**2
-    return np.asarray((total + 2 + 2 * likely - kept) / ((total + 1) ** 2 * (total + 2)), np.float64)
+    remaining = (3 * total + 2) * square / total**2
+    return np.asarray((total + 2 + 2 * likely - remaining) / ((total + 1) ** 2 * (total + 2)), np.float64)
 
 
 def sample(alpha: Floats, rng: np.random.Generator) -> Floats:

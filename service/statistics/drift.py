@@ -24,7 +24,7 @@ from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.statistics.ratios import ratio
 
 FALSE_SHARE: Final = 0.001
-"""Probability that any distance of a model, of all groups and mixes, is overestimated at one look."""
+"""Probability that any distance of a model, of all groups and mixes, is overestimated in one evaluation."""
 
 _SMALL_COUNTS: Final = 1.2  # noise over chi-square where kinds are rare; by simulation (test_drift.py)
 
@@ -34,7 +34,7 @@ class MixDrift:
     """Distance of one mix of every group from the reference."""
 
     distance: Floats  # of Jensen and Shannon, as observed, in [0, 1] [G]; NaN without traffic on either side
-    surely: Floats  # the same minus the noise, at least 0 [G]; 0 where the distance is NaN
+    excess: Floats  # the same minus the noise, at least 0 [G]; 0 where the distance is NaN
 
 
 def mix_counts(groups: Indices, kinds: Indices, counts: Ints, shape: tuple[int, int]) -> Ints:
@@ -46,24 +46,24 @@ def mix_counts(groups: Indices, kinds: Indices, counts: Ints, shape: tuple[int, 
 def mix_drift(reference: Ints, recent: Ints, *, comparisons: int) -> MixDrift:
     """Distance of every group's recent mix from that of the reference, by predictions of every kind [G, K].
 
-    `comparisons` is the number of all comparisons at one look; the error probability is divided by it.
+    `comparisons` is the number of all comparisons in one evaluation; the error probability is divided by it.
     """
     n, m = reference.sum(axis=1), recent.sum(axis=1)
-    there = (n > 0) & (m > 0)
-    p = reference / np.where(there, n, 1)[:, None]
-    q = recent / np.where(there, m, 1)[:, None]
+    has_traffic = (n > 0) & (m > 0)
+    p = reference / np.where(has_traffic, n, 1)[:, None]
+    q = recent / np.where(has_traffic, m, 1)[:, None]
     middle = (p + q) / 2
     divergence = (special.rel_entr(p, middle) + special.rel_entr(q, middle)).sum(axis=1) / (2 * np.log(2))
-    distance = np.where(there, np.sqrt(np.clip(divergence, 0.0, 1.0)), np.nan)
+    distance = np.where(has_traffic, np.sqrt(np.clip(divergence, 0.0, 1.0)), np.nan)
     kinds = ((reference + recent) > 0).sum(axis=1)
     noise = _distance_by_noise(n, m, kinds, FALSE_SHARE / comparisons)
-    return MixDrift(distance, np.where(there, np.maximum(distance - noise, 0.0), 0.0))
+    return MixDrift(distance, np.where(has_traffic, np.maximum(distance - noise, 0.0), 0.0))
 
 
 def _distance_by_noise(n: Ints, m: Ints, kinds: Ints, chance: float) -> Floats:
     """The distance that samples of one mix exceed with this probability [G]; infinite without a sample."""
-    freedom, places = np.unique(np.maximum(kinds - 1, 1), return_inverse=True)
-    quantiles = np.asarray(special.chdtri(freedom, chance), np.float64)[places]
+    freedom, inverse = np.unique(np.maximum(kinds - 1, 1), return_inverse=True)
+    quantiles = np.asarray(special.chdtri(freedom, chance), np.float64)[inverse]
     with np.errstate(divide="ignore"):
         distance: Floats = np.sqrt((1 / n + 1 / m) * _SMALL_COUNTS * quantiles / (8 * np.log(2)))
     return distance
@@ -78,9 +78,9 @@ def kolmogorov_smirnov(reference: Ints, recent: Ints) -> Floats:
     return np.asarray(np.abs(p - q).max(axis=1), np.float64)
 
 
-def suspicion(mixes: Sequence[MixDrift]) -> Floats:
+def drift_scores(mixes: Sequence[MixDrift]) -> Floats:
     """Drift score of every group in [0, 1] [G]: the largest distance over its mixes, after noise."""
-    return np.asarray(np.max([mix.surely for mix in mixes], axis=0), np.float64)
+    return np.asarray(np.max([mix.excess for mix in mixes], axis=0), np.float64)
 
 
 def volume_ratio(reference: Ints, recent: Ints, *, reference_seconds: float, recent_seconds: float) -> Floats:
@@ -91,7 +91,7 @@ def volume_ratio(reference: Ints, recent: Ints, *, reference_seconds: float, rec
 
 
 def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
-    """Accuracy that recent scores predict without a label of the group [G]; NaN without recent traffic.
+    """Accuracy expected from recent scores, without labels of the group [G]; NaN without recent traffic.
 
     Each score bin [G, B] is taken to be as accurate as it is over all of the model's labels [B]; NaN if it
     never had traffic. Where groups differ in their scores alone, this is their accuracy (Guillory et al.,
@@ -102,13 +102,12 @@ def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
     return ratio(promised, recent.sum(axis=1))
 
 
-def aimed_shares(suspicion: Floats, drifted: Flags) -> Floats | None:
-    """Shares of the labels that drift asks for [G]: of drifted groups, proportional to their drift scores.
+def drift_label_shares(scores: Floats, drifted: Flags) -> Floats | None:
+    """Shares of the labels reserved for drift [G]: those of drifted groups are proportional to their scores.
 
-    None where no group has drifted. Items are drawn within a group as always, so posteriors need not know why
-    it was asked.
+    None if no group has drifted. Items are still drawn evenly within a group, so posteriors are unaffected.
     """
     if not drifted.any():
         return None
-    wanted = np.where(drifted, suspicion, 0.0)
-    return np.asarray(wanted / wanted.sum(), np.float64)
+    weights = np.where(drifted, scores, 0.0)
+    return np.asarray(weights / weights.sum(), np.float64)

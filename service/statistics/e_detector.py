@@ -1,4 +1,4 @@
-"""When did a group become less accurate? An e-process against "it never did", whatever the label.
+"""Evidence that a group's accuracy declined at some label: an e-process against "it never declined".
 
 At every label a bet begins on "from here on the accuracy is less than p", with a share of the stake that was
 reserved for that label: the share of label j is F(j - 1) - F(j), with F(j) = (1 + j / 100)^(-1/2). The shares
@@ -35,22 +35,6 @@ class ChangePoint:
     latest: int
 
 
-def log_e_changed(correct: Flags, accuracy: float) -> Floats:
-    """Log e-value of a decline after every label, by outcomes in their order [n].
-
-    The accuracy p is reached or exceeded before a decline.
-
-    Raises:
-        ValueError: the accuracy is not strictly within 0 and 1.
-    """
-    ratios = _log_ratios(correct, accuracy)
-    before = np.cumsum(ratios, axis=0) - ratios
-    numbers = np.arange(len(correct), dtype=np.float64)
-    # Sum over beginnings j of the stake times exp(S_n - S_j), of all n at once.
-    begun = np.logaddexp.accumulate(_log_stakes(numbers)[:, None] - before, axis=0)
-    return log_wealth_of_bets(before + ratios + begun, numbers + 1)
-
-
 def no_bets(group_count: int) -> Floats:
     """Log wealth of the bets of groups without a label yet, by decline [G, K]."""
     return np.full((group_count, len(_MORE_ERRORS)), -np.inf)
@@ -81,7 +65,7 @@ def advance_bets(
     total = np.cumsum(ratios, axis=0)
     before = total - ratios
     start = before[first]
-    staked = _log_stakes(numbers.astype(np.float64))[:, None]
+    staked = log_stakes(numbers.astype(np.float64))[:, None]
     begun = np.logaddexp.reduceat(start[rank] - before + staked, first, axis=0)
     product = total[np.append(first[1:], len(groups)) - 1] - start
     advanced[there] = product + np.logaddexp(advanced[there], begun)
@@ -103,7 +87,7 @@ def _log_unstaked(labels: Floats) -> Floats:
     return -_DECAY * np.log1p(labels / _EVEN_LABELS)
 
 
-def _log_stakes(labels: Floats) -> Floats:
+def log_stakes(labels: Floats) -> Floats:
     """Log share that is staked on the next label, after this many labels, of any shape."""
     left = _log_unstaked(labels)
     return left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
@@ -120,7 +104,7 @@ def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
     """
     if not len(correct):
         raise ValueError("without a label no beginning is likelier than another")
-    ratios = _log_ratios(correct, accuracy)
+    ratios = log_ratios(correct, accuracy)
     since = np.cumsum(ratios[::-1], axis=0)[::-1]
     likelihood = special.logsumexp(since, axis=1)
     share = special.softmax(likelihood)
@@ -133,7 +117,7 @@ def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
     )
 
 
-def _log_ratios(correct: Flags, accuracy: float) -> Floats:
+def log_ratios(correct: Flags, accuracy: float) -> Floats:
     """Log likelihood ratio of every label, of every decline against none [n, K]."""
     right, wrong = _log_ratios_of_groups(np.array([accuracy]))
     return np.where(correct[:, None], right, wrong)

@@ -132,16 +132,16 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
     limit = -np.log1p(-np.asarray(mass))
     likeliest = ratio(s, s + f, 0.5)
     # Both ends at once: it is the number of calls that takes time, where groups are few.
-    kept = np.stack((likeliest, likeliest))
-    refused = np.zeros(kept.shape)
-    refused[1] = 1.0
+    accepted = np.stack((likeliest, likeliest))
+    rejected = np.zeros(accepted.shape)
+    rejected[1] = 1.0
     for _ in range(_BISECTIONS):
-        middle = (refused + kept) / 2
+        middle = (rejected + accepted) / 2
         inside = (middle > 0) & (middle < 1)
         tried = np.where(inside, middle, 0.5)
         outside = (log_e_is_not(s, f, tried) >= limit) | ~inside
-        refused, kept = np.where(outside, middle, refused), np.where(outside, kept, middle)
-    return kept[0], kept[1]
+        rejected, accepted = np.where(outside, middle, rejected), np.where(outside, accepted, middle)
+    return accepted[0], accepted[1]
 
 
 def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:

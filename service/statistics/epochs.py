@@ -83,22 +83,22 @@ def share_ratios(mass: Floats, margins: Sequence[Margin]) -> Floats:
     `mass` is each cell's share of traffic now, by the labels, on any scale [cells]; `margins` are all tables.
     """
     epochs = len(margins[0].shares)
-    now = _raked(np.repeat(mass[None] / max(mass.sum(), 1e-300), 1, axis=0), margins, slice(0, 1))
-    then = _raked(np.repeat(now, epochs, axis=0), margins, slice(None))
+    now = _rake(np.repeat(mass[None] / max(mass.sum(), 1e-300), 1, axis=0), margins, slice(0, 1))
+    then = _rake(np.repeat(now, epochs, axis=0), margins, slice(None))
     return np.clip(ratio(then, now, 1.0), 1 / _MOST, _MOST)
 
 
-def _raked(mass: Floats, margins: Sequence[Margin], which: slice) -> Floats:
+def _rake(mass: Floats, margins: Sequence[Margin], which: slice) -> Floats:
     """Shares of cells with the margins of some epochs [E, cells]."""
     for _ in range(_ROUNDS):
         for margin in margins:
             shares = margin.shares[which]
             size = shares.shape[1] + 1
-            places = margin.entries + size * np.arange(len(shares))[:, None]
-            sums = np.bincount(places.ravel(), weights=mass.ravel(), minlength=size * len(shares))
+            entries = margin.entries + size * np.arange(len(shares))[:, None]
+            sums = np.bincount(entries.ravel(), weights=mass.ravel(), minlength=size * len(shares))
             wanted = np.append(shares, np.zeros((len(shares), 1)), axis=1).ravel()
             factors = np.divide(wanted, sums, out=np.ones(len(sums)), where=(sums > 0) & (wanted > 0))
-            mass = mass * factors[places]
+            mass = mass * factors[entries]
     return mass
 
 
@@ -111,7 +111,7 @@ class Draws:
     shares: Floats  # of every epoch's traffic, by group [E, G]
 
 
-def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Floats:
+def epoch_label_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Floats:
     """Labels per share of traffic, of every cell [cells].
 
     A group that has any labels counts at least one: else a few stale ones would represent their group's whole
@@ -131,7 +131,7 @@ def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Flo
     return density
 
 
-def left_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
+def retention_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
     """Factor that forgetting leaves of an epoch's labels, over cells that changed together [cells, E].
 
     `whole` are the labels of every cell and epoch, `left` what forgetting leaves of them [cells, E]. Where an

@@ -25,11 +25,11 @@ class Estimate:
     @classmethod
     def of(cls, draws: Floats, mass: float) -> Estimate:
         """Mean and equal-tailed interval from draws [S, ...], of which NaN are ignored."""
-        kept, some = _kept(draws)
+        filled, is_filled = _fill_empty(draws)
         tail = (1 - mass) / 2
-        lower, upper = _quantiles(kept, [tail, 1 - tail])
-        mean = np.nanmean(kept, axis=0)
-        return cls(*(np.where(some, each, np.nan) for each in (lower, mean, upper)))
+        lower, upper = _quantiles(filled, [tail, 1 - tail])
+        mean = np.nanmean(filled, axis=0)
+        return cls(*(np.where(is_filled, each, np.nan) for each in (lower, mean, upper)))
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ class Band:
     @classmethod
     def of(cls, draws: Floats, mass: float) -> Band:
         """Pointwise median and interval from draws [S, ...], of which NaN are ignored."""
-        kept, some = _kept(draws)
+        filled, is_filled = _fill_empty(draws)
         tail = (1 - mass) / 2
-        return cls(*(np.where(some, each, np.nan) for each in _quantiles(kept, [tail, 0.5, 1 - tail])))
+        return cls(*(np.where(is_filled, each, np.nan) for each in _quantiles(filled, [tail, 0.5, 1 - tail])))
 
 
-def _kept(draws: Floats) -> tuple[Floats, Flags]:
+def _fill_empty(draws: Floats) -> tuple[Floats, Flags]:
     """Draws [S, ...], with 0 for columns that are all NaN, and which columns are not [...]."""
-    some = np.asarray(~np.isnan(draws).all(axis=0))
-    return np.where(some, draws, 0.0), some
+    is_filled = np.asarray(~np.isnan(draws).all(axis=0))
+    return np.where(is_filled, draws, 0.0), is_filled
 
 
 def _quantiles(draws: Floats, shares: Sequence[float]) -> Floats:

@@ -58,9 +58,9 @@ class GroupedLabels:
 
     groups: Indices  # of each, ascending
     scores: Floats  # of the predicted class
-    correct: Flags  # whether that is the true one
-    then: Flags  # whether it is of the reference
-    counted: Flags  # whether it counts for the group itself, whatever the reference
+    correct: Flags  # whether it is the true class
+    in_reference: Flags  # whether it is in the reference
+    is_counted: Flags  # whether it counts for the group itself, whatever the reference
 
     def part(self, which: Flags | slice) -> GroupedLabels:
         """Some of them."""
@@ -77,7 +77,7 @@ class GroupedLabels:
 
     def tally(self, group_count: int) -> Tally:
         """Their numbers by group."""
-        sorts = 8 * self.groups + 4 * self.then + 2 * self.counted + self.correct
+        sorts = 8 * self.groups + 4 * self.in_reference + 2 * self.is_counted + self.correct
         found = np.bincount(sorts, minlength=8 * group_count).reshape(-1, 2, 2, 2).astype(np.float64)
         by_time, by_count = found.sum(axis=2), found.sum(axis=1)
         return Tally(
@@ -171,7 +171,7 @@ def assess_evidence(
     columns = {name: column.copy() for name, column in vars(before).items()} | tally._asdict()
 
     rank = np.arange(len(labels.groups)) - first[labels.groups]
-    fresh = labels.part(labels.counted & (rank >= seen[labels.groups]))
+    fresh = labels.part(labels.is_counted & (rank >= seen[labels.groups]))
     columns["gains"][restarted] = base.gains[restarted]
     for some in fresh.portions():
         columns["gains"] += log_gains(some.scores, some.correct, some.groups, count)
@@ -188,7 +188,7 @@ def assess_evidence(
     columns["baseline"][base.is_closed] = base.baseline[base.is_closed]
     again = moved | restarted
     columns["bets"][again] = base.bets[again]
-    followed = ~labels.then & (again[labels.groups] | (rank >= seen[labels.groups]))
+    followed = ~labels.in_reference & (again[labels.groups] | (rank >= seen[labels.groups]))
     followed &= ~np.isnan(columns["baseline"])[labels.groups]
     placed = np.where(again, base.now_labels, before.now_labels).astype(np.intp)
     for some in labels.part(followed).portions():

@@ -47,5 +47,5 @@ def labels_to_verdict(
     discriminant = needed**2 - 4 * distance * size * (ahead - distance)
     root = (needed + np.sqrt(np.maximum(discriminant, 0.0))) / (2 * distance)
     more = np.where(discriminant > 0, np.maximum(root**2 - size, 0.0), 0.0)
-    known = (below >= confidence) | (below <= 1 - confidence)
-    return np.where(known, 0.0, np.maximum(np.median(more, axis=0), 1.0))
+    is_decided = (below >= confidence) | (below <= 1 - confidence)
+    return np.where(is_decided, 0.0, np.maximum(np.median(more, axis=0), 1.0))

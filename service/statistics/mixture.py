@@ -109,20 +109,24 @@ def _mixture_quantile(
         low[sought[short]] = t[sought[short]]
         high[sought[~short]] = t[sought[~short]]
         near = np.abs(below - probability) < _MASS
-        found = near | (high[sought] - low[sought] < _LOGIT_STEP)
-        sought, score, density = sought[~found], special.ndtri(below[~found]), density[~found]
+        has_converged = near | (high[sought] - low[sought] < _LOGIT_STEP)
+        sought, score, density = (
+            sought[~has_converged],
+            special.ndtri(below[~has_converged]),
+            density[~has_converged],
+        )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = (target - score) * np.exp(-0.5 * score**2) / np.sqrt(2 * np.pi) / density
-        begun = t[sought]
+        start = t[sought]
         # Where the mass jumps, Newton's steps stay inside and come no nearer, or have no length: so from time
         # to time the bracket is halved, or, while one of its ends is not known, that is gone after.
-        known = (low[sought] > -_LOGIT_RANGE) & (high[sought] < _LOGIT_RANGE)
+        is_bracketed = (low[sought] > -_LOGIT_RANGE) & (high[sought] < _LOGIT_RANGE)
         in_turn = step % _BISECTED == 0
         far = np.where(score < target, reach[sought], -reach[sought])
-        seeking = ~known & (in_turn | ~(np.abs(newton) < reach[sought]))
+        seeking = ~is_bracketed & (in_turn | ~(np.abs(newton) < reach[sought]))
         reach[sought[seeking]] *= 2
-        moved = np.where(seeking, begun + far, begun + newton)
-        inside = (moved > low[sought]) & (moved < high[sought]) & (seeking | ~(known & in_turn))
+        moved = np.where(seeking, start + far, start + newton)
+        inside = (moved > low[sought]) & (moved < high[sought]) & (seeking | ~(is_bracketed & in_turn))
         t[sought] = np.where(inside, moved, (low[sought] + high[sought]) / 2)
     return np.asarray(special.expit(t), np.float64)
 

@@ -28,14 +28,14 @@ def plausible_fit(prior: LearnedCurve, cells: Cells, labels: Floats, correct: Fl
     A rough fit of the whole grid finds the points that matter; only these are fitted in full.
     """
     whole = Search.of(prior, cells, labels[None], correct[None])
-    rough = replace(whole, prior=replace(prior, steps=_ROUGH_STEPS)).found()
+    rough = replace(whole, prior=replace(prior, steps=_ROUGH_STEPS)).find_modes()
     grid = (rough.weights[0] >= _ROUGHLY_NEGLIGIBLE * rough.weights.max()).reshape(len(prior.spreads), -1)
     # Every spread that matters with every strength that does, as the weights are not exact.
     likely = np.flatnonzero(grid.any(axis=1)[:, None] & grid.any(axis=0))
     search = whole.part(likely)
-    found = search.found(rough.modes.part(likely))
-    kept = np.flatnonzero(found.weights[0] >= NEGLIGIBLE * found.weights.max())
-    return search.part(kept).fit(found.part(kept))
+    result = search.find_modes(rough.modes.part(likely))
+    plausible = np.flatnonzero(result.weights[0] >= NEGLIGIBLE * result.weights.max())
+    return search.part(plausible).fit(result.part(plausible))
 
 
 def single(mixture: BetaMixture) -> BetaMixture:

@@ -1,4 +1,4 @@
-"""What tasks are about, and what they have in common."""
+"""Questions of tasks, and the base class of tasks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.laplace import Cells
 
 Kind = Literal["accuracy", "bins", "confusion"]
-Believed = TypeVar("Believed")
+Posterior = TypeVar("Posterior")
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a task is about, beside its metric."""
+    """Subject of a task: groups, options and costs."""
 
     cells: Cells
     top_m: int = 1  # identification: how many groups to find
@@ -29,26 +29,26 @@ class Question:
 
     @property
     def sign(self) -> float:
-        """By which a metric is a reward: 1 where its highest values are looked for, else -1."""
+        """Sign that makes the metric a reward: 1 if the highest values are sought, else -1."""
         return 1.0 if self.extreme == "highest" else -1.0
 
 
 @dataclass(frozen=True)
-class Task(Generic[Believed]):
+class Task(Generic[Posterior]):
     """A question about the groups of one grouping, which reads one kind of posterior."""
 
     kind: ClassVar[Kind]
     question: Question
 
-    def sampled(self, beliefs: Believed, rng: np.random.Generator) -> Floats:
+    def sampled(self, beliefs: Posterior, rng: np.random.Generator) -> Floats:
         """Expected reward of one more label in every group [R, G], under drawn parameters."""
         raise NotImplementedError
 
-    def expected(self, beliefs: Believed) -> Floats:
+    def expected(self, beliefs: Posterior) -> Floats:
         """Posterior mean of the same [R, G]."""
         raise NotImplementedError
 
-    def upper(self, beliefs: Believed, probability: float) -> Floats:
+    def upper(self, beliefs: Posterior, probability: float) -> Floats:
         """Its quantile [R, G]."""
         raise NotImplementedError
 

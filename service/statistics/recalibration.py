@@ -15,7 +15,7 @@ import numpy as np
 from scipy import optimize, special
 
 from service.domain.arrays import Floats
-from service.statistics.binary.score_logistic import projected
+from service.statistics.binary.score_logistic import project_logistic
 from service.statistics.binary.semi_supervised import ScorePosterior
 from service.statistics.estimate import Estimate
 
@@ -56,7 +56,7 @@ def recalibrate(posterior: ScorePosterior, form: Form, *, mass: float = 0.95) ->
         maps = np.stack([optimize.isotonic_regression(each, weights=bins.counts).x for each in draws])
         return RecalibrationMap(form, bins.scores, Estimate.of(maps, mass), {})
     design, towards = _design(bins.scores, form, unit=unit)
-    coefficients = np.stack([projected(design, each, shares, towards=towards) for each in draws])
+    coefficients = np.stack([project_logistic(design, each, shares, towards=towards) for each in draws])
     return RecalibrationMap(
         form=form,
         scores=bins.scores,

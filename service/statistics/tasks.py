@@ -101,9 +101,9 @@ class CompareAccuracy(_LinearInAccuracy):
 
     def relevant(self, runs: int) -> Flags:
         """The two groups of every run [R, G]."""
-        asked = np.zeros((runs, len(self.question.cells.group_shares)), dtype=np.bool_)
-        asked[np.arange(runs)[:, None], self._pairs(runs)] = True
-        return asked
+        needed = np.zeros((runs, len(self.question.cells.group_shares)), dtype=np.bool_)
+        needed[np.arange(runs)[:, None], self._pairs(runs)] = True
+        return needed
 
     def _pairs(self, runs: int) -> Indices:
         return np.broadcast_to(self.question.pair, (runs, 2))

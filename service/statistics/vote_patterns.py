@@ -167,14 +167,14 @@ def member_beliefs(allocation: Allocation, labels: Floats, positive: Floats, *, 
     """
     parts = member_parts(allocation, labels, positive)
     wrong = np.maximum(parts.labels - parts.positive, 0.0)
-    known = np.where(parts.labels > 0, parts.shares, 0.0)
-    unknown = np.maximum(1 - known.sum(axis=-1), 0.0)
+    labelled_shares = np.where(parts.labels > 0, parts.shares, 0.0)
+    unknown = np.maximum(1 - labelled_shares.sum(axis=-1), 0.0)
     # Where nothing is known the weight in both sums is 0, and any proper belief will do.
-    shared_out = np.where(known > 0, known, 1.0) * _PRIOR_LABELS / 2
-    rates = betas.mean(shared_out + parts.positive, shared_out + wrong)
+    prior_counts = np.where(labelled_shares > 0, labelled_shares, 1.0) * _PRIOR_LABELS / 2
+    rates = betas.mean(prior_counts + parts.positive, prior_counts + wrong)
     spread = betas.variance(_PRIOR_LABELS / 2 + parts.positive, _PRIOR_LABELS / 2 + wrong)
-    mean = (known * rates).sum(axis=-1) + unknown / 2
-    variance = (known**2 * spread).sum(axis=-1) + unknown**2 / (4 * (_PRIOR_LABELS + 1))
+    mean = (labelled_shares * rates).sum(axis=-1) + unknown / 2
+    variance = (labelled_shares**2 * spread).sum(axis=-1) + unknown**2 / (4 * (_PRIOR_LABELS + 1))
     alpha, beta = betas.matching(mean, variance)
     lower, upper = betas.interval(alpha, beta, mass)
     worth = np.maximum(mean * (1 - mean) / variance - 1 - _PRIOR_LABELS, 0.0)

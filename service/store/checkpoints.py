@@ -10,7 +10,7 @@ import hashlib
 
 import msgspec
 
-from service.store.connection import Connection, ModelStore, unavailable_when_away
+from service.store.connection import Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 from service.store.references import ReferenceWindow
 
@@ -78,7 +78,7 @@ class CheckpointStore(ModelStore):
     def checkpoint(self) -> EvidenceCheckpoint | None:
         """The checkpoint, if there is one. It is read again only where it has changed."""
         client, key = self._connection.client, self._keys.evidence
-        with unavailable_when_away():
+        with translate_redis_errors():
             if client.hget(key, "digest") == self._digest:
                 return self._known
             digest, state = client.hmget(key, ["digest", "state"])

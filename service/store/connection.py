@@ -87,7 +87,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 @contextmanager
-def unavailable_when_away() -> Iterator[None]:
+def translate_redis_errors() -> Iterator[None]:
     """Turn failures that a retry can cure into `Unavailable`; all others pass."""
     try:
         yield
@@ -160,7 +160,7 @@ class Connection:
                 every script recognises its own work when it is run again.
         """
         text, digest = self._script(script)
-        with unavailable_when_away():
+        with translate_redis_errors():
             try:
                 try:
                     return self.client.evalsha(digest, len(keys), *keys, *arguments)
@@ -168,7 +168,7 @@ class Connection:
                     # By its text, on the node that lacks it: loading it would ask all nodes of a cluster.
                     return self.client.eval(text, len(keys), *keys, *arguments)
             except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
-                self._look_elsewhere(error)
+                self._resolve_again(error)
                 raise
 
     @contextmanager
@@ -178,7 +178,7 @@ class Connection:
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        with unavailable_when_away():
+        with translate_redis_errors():
             yield self.client.pipeline(transaction=transaction)
 
     def _script(self, name: str) -> tuple[str, str]:
@@ -187,7 +187,7 @@ class Connection:
             self._scripts[name] = text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         return self._scripts[name]
 
-    def _look_elsewhere(self, error: Exception) -> None:
+    def _resolve_again(self, error: Exception) -> None:
         """Resolve the configured name again at the next command: the master may have changed."""
         if self.clustered:
             # The nodes that were found take the place of the configured one; all may have moved since.

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import consumers_key, identity_key
 
 FORGOTTEN_SECONDS = 86_400.0
@@ -97,13 +97,13 @@ class HealthStore:
 
     def remove(self, role: str, member: str) -> None:
         """Remove the report of a consumer that stops."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             self._connection.client.hdel(self._key, _field(role, member))
 
     def remove_forgotten(self, now: float) -> None:
         """Remove the reports of consumers that have been silent for `FORGOTTEN_SECONDS`."""
         if old := [health for health in self._reports() if _is_forgotten(health, now)]:
-            with unavailable_when_away():
+            with translate_redis_errors():
                 self._connection.client.hdel(self._key, *(_field(one.role, one.member) for one in old))
 
     def consumers(self, now: float) -> list[ConsumerHealth]:
@@ -113,7 +113,7 @@ class HealthStore:
 
     def _reports(self) -> Iterator[ConsumerHealth]:
         """All reports but those of another version of Credence that have other fields."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             reports = self._connection.client.hvals(self._key)
         for report in reports:
             with suppress(msgspec.MsgspecError):

@@ -12,14 +12,14 @@ from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
-from service.store.connection import Connection, ModelStore, unavailable_when_away
+from service.store.connection import Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 from service.store.records import (
     Fact,
-    Given,
+    LabelFact,
     PoolRecord,
     decode_fact,
-    decode_given,
+    decode_label_fact,
     decode_pool_record,
 )
 from service.store.references import ReferenceStore, ReferenceWindow
@@ -30,6 +30,9 @@ from service.store.traffic_pages import stored_traffic
 
 _REPLIES = 5
 """Replies to one shard's part of the pipeline."""
+
+_BUCKET = b"|bucket"
+"""How the field of a token bucket ends, in the hash of budgets."""
 
 _POOL_SAMPLE = 32
 """Items of every shard's pool whose age is read."""
@@ -58,7 +61,7 @@ class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
     of: Position
     assessment: str
     fact: Fact
-    label: Given
+    label: LabelFact
 
 
 class SharedDraw(msgspec.Struct, frozen=True, gc=False):
@@ -126,12 +129,14 @@ class RequestFacts:
         open: requests in flight, by id.
         outbox_size: messages to publish.
         budget: labels used, by `assessment|window`.
+        buckets: records of the token buckets of budgets that renew, by assessment.
         tallies: counts by (event, assessment).
     """
 
     open: dict[str, OpenRequest]
     outbox_size: int
     budget: dict[str, int]
+    buckets: dict[str, bytes]
     tallies: dict[tuple[str, str], int]
 
 
@@ -147,7 +152,7 @@ class FactReader(ModelStore):
     def traffic(self) -> TrafficFacts:
         """Traffic of all shards together."""
         client, keys = self._connection.client, self._keys
-        with unavailable_when_away():
+        with translate_redis_errors():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
             # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
@@ -182,7 +187,7 @@ class FactReader(ModelStore):
         """At most about `most` items of the pool, without payloads: a random sample of every shard's."""
         client, keys = self._connection.client, self._keys
         found: dict[tuple[int, bytes], PoolRecord] = {}
-        with unavailable_when_away():
+        with translate_redis_errors():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
             for partition in partitions:
                 # A few at a time, as payloads come along: neither Redis nor this process holds them all.
@@ -207,7 +212,8 @@ class FactReader(ModelStore):
         return RequestFacts(
             open={k.decode(): msgspec.json.decode(v, type=OpenRequest) for k, v in opened.items()},
             outbox_size=outbox_size,
-            budget={k.decode(): int(v) for k, v in budget.items()},
+            budget={k.decode(): int(v) for k, v in budget.items() if not k.endswith(_BUCKET)},
+            buckets={k.removesuffix(_BUCKET).decode(): v for k, v in budget.items() if k.endswith(_BUCKET)},
             tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
         )
 
@@ -248,7 +254,7 @@ def _outcome_entry(entry_id: bytes, fields: dict[bytes, bytes]) -> OutcomeEntry 
     assessment, fact = fields[b"assessment"].decode(), decode_fact(fields[b"fact"])
     if b"label" not in fields:
         return SharedDraw(position, revised, assessment, fact)
-    return OutcomeEntry(position, revised, assessment, fact, decode_given(fields[b"label"]))
+    return OutcomeEntry(position, revised, assessment, fact, decode_label_fact(fields[b"label"]))
 
 
 def _position(entry_id: bytes) -> Position:

@@ -1,4 +1,4 @@
-"""What became of calls to the vendor API, so that one made again is answered again and not done again."""
+"""Idempotency records of the vendor API: a repeated call gets the same reply and is not done twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BeginStatus = Literal["new", "running", "done", "different"]
 
 REMEMBERED_SECONDS = 86_400
 RUNNING_SECONDS = 60
-"""A call that neither finished nor was abandoned counts as running for so long, and for what it may wait."""
+"""How long a call counts as running, besides its longest wait, if it neither finished nor was abandoned."""
 
 MOST_RECORDS = 50_000
 """Calls of one vendor that are remembered."""
@@ -41,8 +41,8 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """Whether a call is to be done.
+class CallState:
+    """State of a call when it begins.
 
     Attributes:
         status: `new`: do it; `running`: it is being done elsewhere; `done`: answer as before; `different`:
@@ -73,10 +73,10 @@ class IdempotencyRecords:
         self._running_seconds = running_seconds
         self._most = most
 
-    def begin(self, call: Call) -> Begun:
-        """Ask whether a call is to be done; if so, it is running from now on."""
+    def begin(self, call: Call) -> CallState:
+        """State of a call; if it is `new`, it is running from now on."""
         status, response = self._run("begin", call)
-        return Begun(_STATUSES[status], response)
+        return CallState(_STATUSES[status], response)
 
     def finish(self, call: Call, response: bytes) -> None:
         """Remember the response, short and without payloads, for a day or until newer ones displace it."""

@@ -1,4 +1,4 @@
-"""Names of all Redis keys, and what stands in them.
+"""Names of all Redis keys, and what they hold.
 
 All keys of one model share the hash tag `{model}`, so every script touches one slot of a
 Redis Cluster. Keys with a layout in their name depend on the classes and the half-life of traffic: changed ones
@@ -13,17 +13,17 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/grouping_pool.py`) | the layout |
 | `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
 | `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
-| `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
-| `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/request_registry.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
+| `P:{m}:L:marks` | hash | purpose, reference and time of a mark -> predictions counted by then, in every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
+| `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
-| `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, and asked of that vendor with a token |
-| `P:{m}:claims` | hash | request id -> state, end of the lease (s) and claim id (`service/store/claims.py`); `=` and claim id -> request id | while open, and asked of that vendor |
-| `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by what tells an annotation of Label Studio from others; of the newest one of a request | `correction_days` |
-| `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the newest annotation of a request, its time (s), digest of its class | `correction_days` |
+| `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, if issued to that vendor with a token |
+| `P:{m}:claims` | hash | request id -> state, end of the lease (s) and claim id (`service/store/claims.py`); `=` and claim id -> request id | while open, if issued to that vendor |
+| `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by digest of a Label Studio annotation's identity; only the latest one of a request | `correction_days` |
+| `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the latest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
-| `P:{m}:budget` | hash | `assessment|window` -> labels used | two windows; for ever, where the budget does not renew |
+| `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
@@ -35,9 +35,9 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{pipeline}:consumers` | hash | role, `/` and member -> JSON of a consumer's health (`service/store/consumer_health.py`) | until the consumer stops; a day after its last report |
 | `P:{pipeline}:identity` | hash | `id`: of the data in this Redis, drawn when a consumer first finds none; `since` (s); `read:<topic>/<p>`: a mark of a partition that is read; `after:<id>`: when the loss of the data with this id was recorded (s) | for ever |
 | `P:{pipeline}:reset` | hash | a loss of data: `since` (s), `kind`, `store` (the lost id), `labels_before`, `labels_now`, `records:<topic>/<p>` (the offset that was committed to Kafka) | until `credence reset acknowledge` |
-| `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s and `vendor_api.wait_seconds` while it runs; a day after that, of the newest 50,000 |
-| `P:{vendors}:idempotency:<vendor>:recent` | list | digests of those that are done, the newest first | a day after the last one |
-| `P:{replay}:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
+| `P:{vendors}:idempotency:<vendor>:<digest>` | string | state and response of a call to the vendor API (`service/store/idempotency.py`) | 60 s and `vendor_api.wait_seconds` while it runs; a day after that, of the newest 50,000 |
+| `P:{vendors}:idempotency:<vendor>:recent` | list | digests of completed calls, the newest first | a day after the last one |
+| `P:{replay}:<place>` | string | `begun` or `replayed`: whether a dead letter's message was redriven, by its place in the source topic | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """
 
@@ -142,15 +142,15 @@ def reset_key(prefix: str) -> str:
 
 
 def hash_key_key(prefix: str) -> str:
-    """The pool's hash key, where the settings name none."""
+    """The pool's hash key, if the settings have none."""
     return f"{prefix}:hash_key"
 
 
 def replay_key(prefix: str, place: str) -> str:
-    """Whether the message that stood there was replayed."""
+    """Whether the message at this place of a topic was redriven."""
     return f"{prefix}:{{replay}}:{place}"
 
 
 def idempotency_key(prefix: str, vendor: str, digest: str) -> str:
-    """What became of one call of a vendor."""
+    """State and response of one call of a vendor."""
     return f"{prefix}:{{vendors}}:idempotency:{vendor}:{digest}"

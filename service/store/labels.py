@@ -9,10 +9,10 @@ import msgspec
 
 from service.domain.errors import FlushRefused
 from service.store.claims import claimable_key
-from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
+from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
-from service.store.records import Given, encode_packed
-from service.store.request_registry import class_digest, item_digest, place_of
+from service.store.records import LabelFact, encode_packed
+from service.store.request_registry import class_digest, item_digest, locate_record
 from service.store.requests import OpenRequest
 
 
@@ -38,8 +38,8 @@ class LabelEvent:
 
 
 @dataclass(frozen=True)
-class Applied:
-    """What became of a label.
+class LabelResult:
+    """Result of applying a label.
 
     Attributes:
         status: `applied`, `duplicate`, or the reason to reject it.
@@ -60,7 +60,7 @@ class LabelStore(ModelStore):
         self._closed_seconds = closed_seconds
         self._outcome_limit = outcome_limit
 
-    def apply(self, partition: int, labels: Sequence[LabelEvent], *, now: float) -> list[Applied]:
+    def apply(self, partition: int, labels: Sequence[LabelEvent], *, now: float) -> list[LabelResult]:
         """Apply at least one label of a partition, each at most once.
 
         Their order matters only within one request.
@@ -70,20 +70,20 @@ class LabelStore(ModelStore):
         names += [keys.labels(partition), keys.claims]
         arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now, len(labels)]
         for label in labels:
-            place = place_of(label.request_id)
-            names += [keys.request(label.request_id), keys.asked(place.bucket)]
+            location = locate_record(label.request_id)
+            names += [keys.request(label.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, label.vendor))
-            arguments += [label.request_id, place.field, item_digest(label.item_id, label.vendor)]
+            arguments += [label.request_id, location.field, item_digest(label.item_id, label.vendor)]
             # Before vendors were configured, nobody in particular was asked.
             arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
             arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
-            arguments.append(encode_packed(Given(label.true_class, label.time, label.annotator)))
+            arguments.append(encode_packed(LabelFact(label.true_class, label.time, label.annotator)))
         replies = self._connection.run("apply_labels", names, arguments)
         return [_applied(reply) for reply in replies]
 
     def progress(self, partition: int) -> tuple[int | None, int]:
         """Offset of the first label that is not applied yet, None if none was; and batches ever applied."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             offset, batches = self._connection.client.hmget(
                 self._keys.labels(partition), "next_offset", "batches"
             )
@@ -91,7 +91,7 @@ class LabelStore(ModelStore):
 
     def answers(self) -> int:
         """How many requests were answered ever."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             tallies = self._connection.client.hgetall(self._keys.tallies)
         return sum(int(count) for event, count in tallies.items() if event.startswith(b"answered|"))
 
@@ -107,6 +107,6 @@ class LabelStore(ModelStore):
             raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")
 
 
-def _applied(reply: bytes) -> Applied:
+def _applied(reply: bytes) -> LabelResult:
     status, _, closed = reply.partition(b" ")
-    return Applied(status.decode(), msgspec.json.decode(closed, type=OpenRequest) if closed else None)
+    return LabelResult(status.decode(), msgspec.json.decode(closed, type=OpenRequest) if closed else None)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import LAYOUT_DIGITS, ModelKeys
 from service.store.traffic_pages import stored_predictions
 
@@ -54,7 +54,7 @@ class LayoutStore:
             r"(?:partitions|marks|(?:shard|traffic|sums|pool|items|drawn):\d+)"
         )
         found: dict[tuple[str, str], set[str]] = defaultdict(set)
-        with unavailable_when_away():
+        with translate_redis_errors():
             for key in self._connection.client.scan_iter(match=f"{prefix}:{{*}}:*:*", count=_SCANNED):
                 if parts := name.fullmatch(key.decode()):
                     found[parts["model"], parts["layout"]].add(parts[0])
@@ -86,6 +86,6 @@ class LayoutStore:
         each = [stored.keys for stored in layouts if stored.keys]
         # Models may be on several servers of a cluster; the keys of one are together.
         steps = each if self._connection.clustered else [sum(each, ())]
-        with unavailable_when_away():
+        with translate_redis_errors():
             for keys in filter(None, steps):
                 self._connection.client.unlink(*keys)

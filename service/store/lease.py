@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from service.domain.errors import HashKeyChanged
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import epoch_key, hash_key_key, leader_since_key, lease_key
 
 _SEPARATOR = "#"
@@ -84,7 +84,7 @@ def current_leader(connection: Connection) -> Leader | None:
         Unavailable: Redis cannot answer now.
     """
     prefix = connection.prefix
-    with unavailable_when_away():
+    with translate_redis_errors():
         holder = connection.client.get(lease_key(prefix))
         since = connection.client.get(leader_since_key(prefix))
     if holder is None:
@@ -121,7 +121,7 @@ def keep_hash_key(connection: Connection, key: bytes) -> None:
 def _kept_hash_key(connection: Connection, key: bytes) -> bytes:
     """The hash key that Redis keeps: this one, if it keeps none."""
     name = hash_key_key(connection.prefix)
-    with unavailable_when_away():
+    with translate_redis_errors():
         connection.client.set(name, key.hex(), nx=True)
         kept = connection.client.get(name)
     # A Redis that is emptied between the two is given it the next time.

@@ -59,7 +59,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     definition: bytes = b""
 
 
-class Given(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class LabelFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The part of an outcome about its label.
 
     Attributes:
@@ -78,4 +78,4 @@ encode_packed = msgspec.msgpack.Encoder().encode
 encode_pool_record = encode_packed
 decode_pool_record = msgspec.msgpack.Decoder(PoolRecord).decode
 decode_fact = msgspec.msgpack.Decoder(Fact).decode
-decode_given = msgspec.msgpack.Decoder(Given).decode
+decode_label_fact = msgspec.msgpack.Decoder(LabelFact).decode

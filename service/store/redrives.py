@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import replay_key
 
 ReplayStatus = Literal["begun", "replayed", "unfinished"]
@@ -45,11 +45,11 @@ class ReplayMarks:
             for ours, mark in zip(replies[::2], replies[1::2], strict=True)
         ]
 
-    def look(self, places: Sequence[str], *, retry_unfinished: bool) -> list[ReplayStatus]:
-        """What `begin` would return; marks nothing."""
+    def check(self, places: Sequence[str], *, retry_unfinished: bool) -> list[ReplayStatus]:
+        """What `begin` would return, without a mark."""
         if not places:
             return []
-        with unavailable_when_away():
+        with translate_redis_errors():
             marks = self._connection.client.mget(self._keys(places))
         return [_status(mark, retry_unfinished=retry_unfinished) for mark in marks]
 

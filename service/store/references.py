@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from service.store.connection import ModelStore, unavailable_when_away
+from service.store.connection import ModelStore, translate_redis_errors
 
 
 class ReferenceWindow(msgspec.Struct, frozen=True, array_like=True):
@@ -26,7 +26,7 @@ class ReferenceStore(ModelStore):
 
     def window(self) -> ReferenceWindow | None:
         """The window that was set, if any."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             fields = self._connection.client.hgetall(self._keys.reference)
         times = (float(fields[name.encode()]) for name in ReferenceWindow.__struct_fields__)
         return ReferenceWindow(*times) if fields else None
@@ -35,10 +35,10 @@ class ReferenceStore(ModelStore):
         """Set the window, in place of the one before."""
         # All fields at once, so that no reader sees one window's beginning with another one's end.
         fields = {name: repr(time) for name, time in msgspec.structs.asdict(window).items()}
-        with unavailable_when_away():
+        with translate_redis_errors():
             self._connection.client.hset(self._keys.reference, mapping=fields)
 
     def clear(self) -> None:
         """Let the first labels be the reference again."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             self._connection.client.delete(self._keys.reference)

@@ -1,4 +1,4 @@
-"""Label requests in Redis: drawn and issued, published, expired, answered."""
+"""Label requests in Redis: draw, issue, publish, expire."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 
 from service.store.claims import claimable_key
-from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
+from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
-from service.store.request_registry import item_digest, place_of, records_per_bucket
+from service.store.request_registry import item_digest, locate_record, records_per_bucket
 from service.store.shards import pack_hash
 
 IssueStatus = Literal["issued", "gone", "shared", "budget"]
@@ -69,7 +69,49 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Due:
+class Spending:
+    """How a budget that renews is being spent: its token bucket.
+
+    Attributes:
+        window: number of the budget's period.
+        reserve_used: labels that were taken from the reserve in this period.
+        tokens: labels that the bucket holds.
+        at: when it held them, seconds since the epoch.
+    """
+
+    window: int
+    reserve_used: int
+    tokens: float
+    at: float
+
+    @classmethod
+    def parse(cls, record: bytes) -> Spending:
+        """From the field of the budget."""
+        window, reserve_used, tokens, at = record.split(b"|")
+        return cls(int(window), int(reserve_used), float(tokens), float(at))
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What pays for the requests of one assessment in one round.
+
+    Attributes:
+        window: field of the budget.
+        labels: that the budget allows in this window.
+        spending: of a budget that renews.
+        stored: the record that `spending` was computed from; empty without one.
+        from_reserve: as many of the first requests are taken from the reserve.
+    """
+
+    window: str
+    labels: int
+    spending: Spending | None = None
+    stored: bytes = b""
+    from_reserve: int = 0
+
+
+@dataclass(frozen=True)
+class DueRequest:
     """One request whose deadline has passed."""
 
     request_id: str
@@ -87,7 +129,7 @@ class Renewal:
         item_id: needed if the vendor changes.
     """
 
-    due: Due
+    due: DueRequest
     deadline: float | None = None
     message: bytes = b""
     vendor: str = ""
@@ -117,7 +159,7 @@ class RequestStore(ModelStore):
         self._outcome_limit = outcome_limit
         self._claiming = frozenset(claiming)
 
-    def pooled(
+    def read_pools(
         self, partitions: Sequence[int], fields: Sequence[bytes]
     ) -> list[tuple[list[bytes | None], list[bytes]]]:
         """Per partition the encoded sketches of the given fields, and entries of the drawn items in them.
@@ -141,12 +183,12 @@ class RequestStore(ModelStore):
         return replies
 
     def issue(
-        self, *, epoch: int, assessment: str, window: str, budget: int, now: float, draws: Sequence[Draw]
+        self, *, epoch: int, assessment: str, payment: Payment, now: float, draws: Sequence[Draw]
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
-        An item that was requested before costs nothing: its label counts as drawn once more. `window` is the
-        field of the budget that pays, of at most `budget` labels; `epoch` is the leader's.
+        An item that was requested before costs nothing: its label counts as drawn once more. `epoch` is the
+        leader's. If the bucket has changed since `payment` was computed, nothing is issued.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -155,25 +197,30 @@ class RequestStore(ModelStore):
             return []
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.outcomes]
-        arguments: list[Argument] = [epoch, window, budget, assessment]
+        arguments: list[Argument] = [epoch, payment.window, payment.labels, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
-        arguments += [self._outcome_limit, len(draws)]
+        arguments += [self._outcome_limit, payment.stored, payment.from_reserve]
+        if (spending := payment.spending) is None:
+            arguments += ["", 0, 0.0, 0.0]
+        else:
+            arguments += [spending.window, spending.reserve_used, repr(spending.tokens), repr(spending.at)]
+        arguments.append(len(draws))
         for draw in draws:
             vendor = draw.open.vendor
-            place = place_of(draw.request_id)
+            location = locate_record(draw.request_id)
             names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
-            names += [keys.request(draw.request_id), keys.asked(place.bucket)]
+            names += [keys.request(draw.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
-            arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, place.field]
+            arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, location.field]
             arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
             arguments += [msgspec.json.encode(draw.open), draw.deadline]
         statuses = self._run_fenced("issue_requests", names, arguments)
         return [status.decode() for status in statuses]
 
-    def due(self, *, now: float, limit: int = 500) -> list[Due]:
+    def due_requests(self, *, now: float, limit: int = 500) -> list[DueRequest]:
         """Requests whose deadline has passed, oldest first."""
         client, keys = self._connection.client, self._keys
-        with unavailable_when_away():
+        with translate_redis_errors():
             ids = [i.decode() for i in client.zrangebyscore(keys.deadlines, "-inf", now, 0, limit)]
             if not ids:
                 return []
@@ -183,7 +230,7 @@ class RequestStore(ModelStore):
                 pipeline.hget(keys.request(request_id), "message")
             opened, *messages = pipeline.execute()
         return [
-            Due(request_id, msgspec.json.decode(text, type=OpenRequest), message)
+            DueRequest(request_id, msgspec.json.decode(text, type=OpenRequest), message)
             for request_id, text, message in zip(ids, opened, messages, strict=True)
             if text is not None and message is not None
         ]
@@ -202,24 +249,24 @@ class RequestStore(ModelStore):
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor
             again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1, vendor=vendor)
-            place = place_of(renewal.due.request_id)
-            names += [keys.request(renewal.due.request_id), keys.asked(place.bucket)]
+            location = locate_record(renewal.due.request_id)
+            names += [keys.request(renewal.due.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, before))
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
-            arguments += [renewal.due.request_id, place.field, attempt]
+            arguments += [renewal.due.request_id, location.field, attempt]
             arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
             arguments.append(msgspec.json.encode(again))
             arguments.append(b"" if vendor == before else item_digest(renewal.item_id, vendor))
         statuses = self._run_fenced("expire_requests", names, arguments)
         return [status.decode() for status in statuses]
 
-    def outbox(self) -> dict[str, bytes]:
+    def read_outbox(self) -> dict[str, bytes]:
         """Messages to publish, by `request id/attempt`."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             return {k.decode(): v for k, v in self._connection.client.hgetall(self._keys.outbox).items()}
 
-    def published(self, entries: Sequence[str]) -> None:
+    def remove_published(self, entries: Sequence[str]) -> None:
         """Remove published messages from the outbox."""
         if entries:
-            with unavailable_when_away():
+            with translate_redis_errors():
                 self._connection.client.hdel(self._keys.outbox, *entries)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from service.store.connection import Argument, Connection, unavailable_when_away
+from service.store.connection import Argument, Connection, translate_redis_errors
 from service.store.keys import identity_key, reset_key
 
 ResetKind = Literal["emptied", "rolled_back"]
@@ -60,7 +60,7 @@ class ResetStore:
         """Mark partitions: from now on Redis holds, or has lost for good, what is read of them."""
         if partitions:
             marks = {_mark(topic, partition): 1 for partition in partitions}
-            with unavailable_when_away():
+            with translate_redis_errors():
                 self._connection.client.hset(self._identity, mapping=marks)
 
     def record(
@@ -87,7 +87,7 @@ class ResetStore:
 
     def reset(self) -> RedisReset | None:
         """The loss that nobody has acknowledged; None if there is none."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             found = self._connection.client.hgetall(self._reset)
         fields = {name.decode(): value.decode() for name, value in found.items()}
         if not fields:
@@ -103,7 +103,7 @@ class ResetStore:
     def acknowledge(self) -> RedisReset | None:
         """Remove the loss, and return it; the same loss is not reported again."""
         found = self.reset()
-        with unavailable_when_away():
+        with translate_redis_errors():
             self._connection.client.delete(self._reset)
         return found
 

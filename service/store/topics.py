@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 
 
 class TopicProgress:
@@ -37,7 +37,7 @@ class TopicProgress:
 
     def is_stored(self, partition: int) -> bool:
         """Whether Redis holds an offset of this partition, of any model."""
-        with unavailable_when_away():
+        with translate_redis_errors():
             return any(
                 self._connection.client.hget(key, "next_offset") is not None
                 for key in self._progress_keys(partition)
@@ -47,7 +47,7 @@ class TopicProgress:
         """Whether the topic, with `partition_count` partitions now, got this one after it was first read."""
         client = self._connection.client
         counts = []
-        with unavailable_when_away():
+        with translate_redis_errors():
             for key in self._progress_keys(0):
                 client.hsetnx(key, "partition_count", partition_count)
                 counts.append(int(client.hget(key, "partition_count")))

@@ -1,6 +1,6 @@
-"""Marks of traffic: how much of it every table had counted by some earlier times.
+"""Marks of traffic: the counts of every table at earlier times.
 
-What came between two marks is their difference (`service/domain/traffic_counts.py`). The name of a hash's
+The traffic between two marks is their difference (`service/domain/traffic_counts.py`). The name of a hash's
 field says what a mark is for, of which reference it is (0 of none), and when it was made; its value has the
 compressed counts. A field never changes its value, so a process reads each field once.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from service.domain.traffic_counts import TrafficCounts
-from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
+from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 
 Purpose = Literal["beginning", "first", "since", "until", "recent"]
@@ -34,12 +34,12 @@ class MarkName:
     set_at: float = 0.0
 
     def field(self) -> str:
-        """As it stands in the hash."""
+        """Field of the hash."""
         return f"{self.purpose}|{self.set_at!r}|{self.at!r}"
 
     @classmethod
     def parse(cls, field: str) -> MarkName | None:
-        """From a field of the hash; None of one that a newer version may have written."""
+        """A name from a field of the hash; None if it is unknown: a newer version may have written it."""
         purpose, *times = field.split("|")
         known = {name: name for name in get_args(Purpose)}
         if purpose not in known or len(times) != 2:  # noqa: PLR2004 - of the reference, and of the mark
@@ -62,7 +62,7 @@ class MarkStore(ModelStore):
     def marks(self) -> Marks:
         """All marks that are kept."""
         client, key = self._connection.client, self._keys.marks
-        with unavailable_when_away():
+        with translate_redis_errors():
             names = [name for field in client.hkeys(key) if (name := MarkName.parse(field.decode()))]
             new = [name for name in names if name not in self._known]
             values = client.hmget(key, [name.field() for name in new]) if new else []

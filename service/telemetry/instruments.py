@@ -1,4 +1,4 @@
-"""Instruments of a process, by what they count; the catalogue says it in full."""
+"""Prometheus instruments of a process; the catalogue describes each metric."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class PipelineMetrics:
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
         _gauge("credence_build_info", registry).labels(__version__).set(1)
 
-    def takes_predictions(self, models: Iterable[str]) -> None:
-        """This process reads predictions.
+    def start_prediction_counters(self, models: Iterable[str]) -> None:
+        """Start the counters of a process that reads predictions.
 
-        Its counters start at zero, here and below, and not at the first event: Prometheus sees no increase in
-        a series that did not exist before.
+        Counters start at zero and not at the first event, here and below: Prometheus sees no increase in a
+        series that did not exist before.
         """
         self.flush_duration.labels("predictions")
         for model in models:
@@ -76,16 +76,16 @@ class PipelineMetrics:
             for direction in ("future", "past"):
                 self.times_clipped.labels(model, direction)
 
-    def takes_labels(self, models: Iterable[str]) -> None:
-        """This process reads labels."""
+    def start_label_counters(self, models: Iterable[str]) -> None:
+        """Start the counters of a process that reads labels."""
         self.flush_duration.labels("labels")
         for result in ("applied", "duplicate"):
             self.labels_consumed.labels(result)
         for model in models:
             self.label_delay.labels(model)
 
-    def may_lead(self, assessments: Mapping[str, Iterable[str]]) -> None:
-        """This process requests labels when it leads, for these assessments of every model."""
+    def start_request_counters(self, assessments: Mapping[str, Iterable[str]]) -> None:
+        """Start the counters of a process that may lead, for these assessments of every model."""
         for model, names in assessments.items():
             self.requests_published.labels(model)
             for assessment in names:
@@ -97,20 +97,20 @@ class PipelineMetrics:
         """Whether Redis lost data, and no operator has acknowledged it."""
         self._redis_reset.set(lost)
 
-    def learns_performance(self, models: Iterable[str]) -> None:
-        """This process learns the performance of these models."""
+    def start_performance_counters(self, models: Iterable[str]) -> None:
+        """Start the counters of a process that learns the performance of these models."""
         for model in models:
             self.performance_failures.labels(model)
 
     def dead_lettered(self, topic: str, reasons: Sequence[str]) -> None:
-        """Messages went to the dead-letter topic."""
+        """Count messages that went to the dead-letter topic."""
         for reason in reasons:
             self.dead_letters.labels(topic, reason).inc()
 
     def position(
         self, topic: str, partition: int, *, offset: int, highwater: int, record_time: float
     ) -> None:
-        """A partition was read up to an offset."""
+        """Set the lag of a partition that was read up to an offset."""
         behind = max(0, highwater - offset)
         self._lag.labels(topic, str(partition)).set(behind)
         self._record_time.labels(topic, str(partition)).set(record_time)
@@ -119,14 +119,14 @@ class PipelineMetrics:
         )
 
     def partition_held(self, topic: str, partition: int, *, records: int, record_time: float) -> None:
-        """So many records are not processed yet; `record_time` is that of the first one."""
+        """Set the lag of a partition with unprocessed records; `record_time` is that of the first one."""
         self._lag.labels(topic, str(partition)).set(records)
         self._lag_time.labels(topic, str(partition)).set_function(
             lambda: max(0.0, self._clock() - record_time)
         )
 
     def partition_lost(self, topic: str, partition: int) -> None:
-        """Another process owns the partition, and exports its lag from now on."""
+        """Stop exporting the lag of a partition that another process owns now."""
         for gauge in (self._lag, self._lag_time, self._record_time):
             with suppress(KeyError):  # nothing was read of it
                 gauge.remove(topic, str(partition))

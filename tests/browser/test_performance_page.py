@@ -67,7 +67,7 @@ def told(measure: str) -> str:
     return f"{percent(float(estimate.mean))} [{lower:.1f},\N{NO-BREAK SPACE}{upper:.1f}]"
 
 
-def test_a_sentence_tells_how_the_classifier_does(shown: Shown) -> None:
+def test_a_sentence_shows_how_the_classifier_does(shown: Shown) -> None:
     section = shown(the_snapshot()).get_by_role("region", name="Performance")
     expect(section.get_by_role("heading", name="Finding spam")).to_be_visible()
     precision = told("precision").replace("\N{NO-BREAK SPACE}", " ")
@@ -85,7 +85,7 @@ def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> No
     )
     for mark in ("band", "course", "used", "best", "picked"):
         expect(chart.locator(f".{mark}")).to_have_count(1)
-    expect(chart.locator("line.wanted")).to_have_count(2)
+    expect(chart.locator("line.target")).to_have_count(2)
 
 
 def test_the_legend_calls_the_line_what_it_is(shown: Shown) -> None:
@@ -99,7 +99,7 @@ def test_the_slider_starts_at_the_threshold_in_use(shown: Shown) -> None:
     expect(row(page, "Precision")).to_contain_text(told("precision"))
 
 
-def test_the_slider_moves_by_keys_and_tells_what_happens_there(shown: Shown) -> None:
+def test_the_slider_moves_by_keys_and_shows_what_happens_there(shown: Shown) -> None:
     page = shown(the_snapshot())
     slider(page).focus()
     for _ in range(5):
@@ -129,7 +129,7 @@ def test_the_slider_moves_the_point_along_the_curve(shown: Shown) -> None:
     assert float(point.get_attribute("cx") or "nan") < before, "a higher threshold finds fewer"
 
 
-def test_what_is_picked_stays_when_the_page_is_drawn_anew(shown: Shown) -> None:
+def test_what_is_picked_stays_when_the_page_is_drawn_again(shown: Shown) -> None:
     page = shown(the_snapshot())
     slider(page).fill("70")
     recall = row(page, "Recall").inner_text()
@@ -172,9 +172,9 @@ def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
     assert len(told["table"]) == len(performance().maps["platt"].scores)
 
 
-def test_how_the_scores_are_seen_is_told_without_a_hint_where_they_fit(shown: Shown) -> None:
+def test_how_the_scores_are_seen_is_reported_without_a_hint_where_they_fit(shown: Shown) -> None:
     page = shown(the_snapshot())
-    expect(page.locator(".seeing")).to_contain_text("No model has most of the weight: informed")
+    expect(page.locator(".score-models")).to_contain_text("No model has most of the weight: informed")
     expect(page.locator(".hint")).to_have_count(0)
 
 
@@ -184,7 +184,7 @@ def test_scores_that_do_not_fit_come_with_a_hint(shown: Shown) -> None:
     )
 
 
-def test_a_target_that_is_known_to_be_missed_is_told_above_all(shown: Shown) -> None:
+def test_a_target_that_is_known_to_be_missed_is_reported_above_all(shown: Shown) -> None:
     page = shown(missed_snapshot())
     expect(page.get_by_role("heading", name="A target of performance is missed")).to_be_visible()
     expect(page.get_by_role("heading", name="No group violates a threshold")).to_be_visible()
@@ -192,7 +192,7 @@ def test_a_target_that_is_known_to_be_missed_is_told_above_all(shown: Shown) -> 
     expect(page).to_have_title("(1) m · Credence")
 
 
-def test_targets_that_are_not_missed_are_told_to_be_watched(shown: Shown) -> None:
+def test_targets_that_are_not_missed_are_reported_as_monitored(shown: Shown) -> None:
     page = shown(the_snapshot())
     heading = "No target of performance is missed"
     expect(page.get_by_role("heading", name=heading)).to_be_visible()
@@ -216,10 +216,10 @@ def test_without_targets_nothing_is_said_of_them(shown: Shown) -> None:
     page = shown(mail(dataclasses.replace(performance(), targets={}, missed={}), targets={}))
     expect(slider(page)).to_be_visible()
     expect(row(page, "P(all targets met)")).to_have_count(0)
-    expect(page.locator("#performance line.wanted")).to_have_count(0)
+    expect(page.locator("#performance line.target")).to_have_count(0)
 
 
-def test_costs_that_are_configured_are_told_in_their_unit(shown: Shown) -> None:
+def test_costs_that_are_configured_are_reported_in_their_unit(shown: Shown) -> None:
     page = shown(mail(performance(), error_costs={"false_negative": 10}))
     expect(page.locator(".picker")).to_contain_text("a false positive costs 1, a false negative 10")
     there = the_state().thresholds[the_state().operating]

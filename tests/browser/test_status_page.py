@@ -48,7 +48,7 @@ def test_nothing_is_complained_of_and_no_other_host_is_asked(visit: Open, compla
     assert complaints == []
 
 
-def test_the_weak_group_is_told_as_a_finding(visit: Open) -> None:
+def test_the_weak_group_is_reported_as_a_finding(visit: Open) -> None:
     finding = visit().locator(".finding", has_text="south")
     expect(finding.locator("h3")).to_contain_text("is below the accuracy target")
     expect(finding).to_contain_text(re.compile(r"below 80% with a probability of (over )?9\d\.\d%"))
@@ -58,7 +58,7 @@ def test_score_bins_are_measured_by_no_threshold(visit: Open) -> None:
     page = visit("/?model=sorter&grouping=score_bin")
     expect(page.get_by_role("button", name="Accuracy")).to_be_visible()
     expect(page.locator("table.groups")).not_to_contain_text("P(below")
-    expect(page.locator("table.groups line.wanted")).to_have_count(0)
+    expect(page.locator("table.groups line.target")).to_have_count(0)
 
 
 def test_a_finding_leads_to_its_runbook(visit: Open) -> None:

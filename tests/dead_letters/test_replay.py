@@ -71,7 +71,7 @@ def test_marks_tell_what_was_begun_from_what_was_done(connection: Connection) ->
     assert marks.begin(["a", "b"], retry_unfinished=False) == ["begun", "begun"]
     marks.finish(["a"])
     assert marks.begin(["a", "b", "c"], retry_unfinished=False) == ["replayed", "unfinished", "begun"]
-    assert marks.look(["a", "b", "d"], retry_unfinished=False) == ["replayed", "unfinished", "begun"]
+    assert marks.check(["a", "b", "d"], retry_unfinished=False) == ["replayed", "unfinished", "begun"]
     assert marks.begin(["a", "b", "d"], retry_unfinished=True) == ["replayed", "begun", "begun"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.demo.journal import LABELLER_FILE, Answered, Asked, Journal, JournalReader
+from service.demo.journal import LABELLER_FILE, Journal, JournalReader, LabelSent, RequestReceived
 from service.demo.labeller import Intention, Labeller, intentions
 from service.demo.world import CLASSES, World, item_id, load_split
 from service.domain.messages import LabelRequest
@@ -84,8 +84,8 @@ def test_labels_leave_the_desk_when_due_and_are_written_down_once_as_first(
     assert len(prompt) > 200
     assert rest
     entries = JournalReader(tmp_path / LABELLER_FILE).new_entries()
-    answered = [entry for entry in entries if isinstance(entry, Answered)]
-    assert sum(isinstance(entry, Asked) for entry in entries) == 300
+    answered = [entry for entry in entries if isinstance(entry, LabelSent)]
+    assert sum(isinstance(entry, RequestReceived) for entry in entries) == 300
     assert len(answered) == len(prompt) + len(rest)
     answers = {label.request_id for label in [*prompt, *rest] if label.kind == "answer"}
     assert sum(entry.is_first for entry in answered) == len(answers)
@@ -109,8 +109,8 @@ def test_a_half_written_journal_line_waits_for_its_end(tmp_path: Path) -> None:
     assert reader.new_entries() == []
     line = b'{"type":"asked","time":1.0,"request_id":"r1","attempt":1}\n'
     path.write_bytes(line + line[:20])
-    assert reader.new_entries() == [Asked(1.0, "r1", 1)]
+    assert reader.new_entries() == [RequestReceived(1.0, "r1", 1)]
     with path.open("ab") as file:
         file.write(line[20:])
-    assert reader.new_entries() == [Asked(1.0, "r1", 1)]
+    assert reader.new_entries() == [RequestReceived(1.0, "r1", 1)]
     assert reader.new_entries() == []

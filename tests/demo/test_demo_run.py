@@ -11,7 +11,7 @@ from rich.console import Console
 
 from service.demo import children as demo_children
 from service.demo.children import ChildDiedError, Children, Stopped
-from service.demo.journal import Mark, Produced
+from service.demo.journal import Mark, PredictionsSent
 from service.demo.metrics import GroupReading, Reading
 from service.demo.observer import Observer
 from service.demo.process import StopFlag
@@ -101,7 +101,7 @@ def test_a_signal_ends_a_wait_and_goes_back_to_its_former_handler_afterwards() -
 
 def observed(folder: Path) -> Observer:
     seen = Observer(folder, monitoring_port=1)
-    seen.history.add([Mark("streaming", 100.0), Produced(101.0, ["dock"], ["3"], [0.9], [True])])
+    seen.history.add([Mark("streaming", 100.0), PredictionsSent(101.0, ["dock"], ["3"], [0.9], [True])])
     seen.findings.lines.append((136.0, "dock degraded (the demo knows)"))
     dock = GroupReading("camera", "dock", lower=0.2, mean=0.7, upper=0.75, share=0.25, labels=40, below=0.99)
     hidden = GroupReading(

@@ -10,7 +10,15 @@ from scipy import special
 
 from service.config.settings import Settings
 from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA, configuration
-from service.demo.journal import Answered, Asked, History, Mark, Produced, Stream, label_delays
+from service.demo.journal import (
+    History,
+    LabelSent,
+    Mark,
+    PredictionsSent,
+    RequestReceived,
+    Stream,
+    label_delays,
+)
 from service.demo.metrics import Findings, GroupReading, Reading, parse
 from service.demo.random_sampling import Recording, draw_recent, random_labels_needed
 from service.demo.report import (
@@ -142,7 +150,7 @@ def stream(*, seconds: float = 60.0, rate: int = 200, accuracy: float = 0.9, see
 
 
 def some_predictions() -> Stream:
-    produced = Produced(0.0, ["gate", "dock", "dock"], ["1", "1", "2"], [0.9] * 3, [True, False, True])
+    produced = PredictionsSent(0.0, ["gate", "dock", "dock"], ["1", "1", "2"], [0.9] * 3, [True, False, True])
     return replace(Stream.of(produced), times=np.array([0.0, 0.0, 10.0]))
 
 
@@ -172,8 +180,10 @@ def test_groups_whose_truth_the_demo_does_not_know_are_not_judged() -> None:
 
 def test_history_keeps_the_first_request_and_first_answers_alone() -> None:
     history = History()
-    history.add([Asked(5.0, "a", 1), Asked(6.0, "b", 1), Asked(9.0, "a", 2)])
-    history.add([Answered(7.0, "answer", True), Answered(8.0, "answer", False), Mark("labeller ready", 1.0)])
+    history.add([RequestReceived(5.0, "a", 1), RequestReceived(6.0, "b", 1), RequestReceived(9.0, "a", 2)])
+    history.add(
+        [LabelSent(7.0, "answer", True), LabelSent(8.0, "answer", False), Mark("labeller ready", 1.0)]
+    )
     assert history.first_request_at == 5.0
     assert history.answer_times == [7.0]
     assert history.marks == {"labeller ready": 1.0}

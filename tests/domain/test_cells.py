@@ -44,7 +44,7 @@ def test_an_over_long_value_is_folded() -> None:
     assert space(CellBounds(attribute_length=3)).raw_combination({"region": "north"}) == (OTHER,)
 
 
-def test_a_fingerprint_tells_whether_stored_offsets_mean_the_same() -> None:
+def test_a_fingerprint_shows_whether_stored_offsets_mean_the_same() -> None:
     assert space().fingerprint(16, 7.0) == space().fingerprint(16, 7.0)
     assert space().fingerprint(16, 7.0) != space().fingerprint(16, 8.0)
     assert replace(space(), classes=("cat", "dog")).fingerprint(16, 7.0) != space().fingerprint(16, 7.0)

@@ -29,13 +29,13 @@ def told(*tasks: Any) -> list[Annotation | Unusable]:
     return read_export(json.dumps(tasks).encode())
 
 
-def test_an_export_tells_what_was_chosen_by_whom_and_when() -> None:
+def test_an_export_shows_what_was_chosen_by_whom_and_when() -> None:
     (one,) = told(task(annotation()))
     time = datetime(2026, 11, 21, 23, 34, 20, 400094, tzinfo=UTC)
     assert one == Annotation(4, "r0", "c1", "i1", "", "cat", "label-studio:1", time)
 
 
-def test_the_minimal_export_tells_the_same() -> None:
+def test_the_minimal_export_shows_the_same() -> None:
     (one,) = told(minimal())
     time = datetime(2026, 11, 21, 23, 33, 36, 712590, tzinfo=UTC)
     assert one == Annotation(4, "r0", "c1", "i1", "", "cat", "label-studio:1", time)
@@ -77,7 +77,7 @@ def test_two_choices_are_no_answer() -> None:
 
 
 @pytest.mark.parametrize("action", ["ANNOTATION_CREATED", "ANNOTATION_UPDATED"])
-def test_a_webhook_tells_an_annotation_with_its_task(action: str) -> None:
+def test_a_webhook_shows_an_annotation_with_its_task(action: str) -> None:
     body = hook_body(action, annotation=annotation(), task={"id": 4, "data": DATA, "is_labeled": True})
     (one,) = read_hook(body).annotations
     assert isinstance(one, Annotation)
@@ -85,7 +85,7 @@ def test_a_webhook_tells_an_annotation_with_its_task(action: str) -> None:
     assert one.identity
 
 
-def test_a_webhook_tells_several_annotations_with_their_tasks() -> None:
+def test_a_webhook_shows_several_annotations_with_their_tasks() -> None:
     tasks = [{"id": 4, "data": DATA}, {"id": 6, "data": DATA | {"request_id": "r2"}}]
     several = [annotation(8, task=6), annotation(9, "dog", task=4)]
     found = read_hook(hook_body("ANNOTATIONS_CREATED", annotation=several, task=tasks)).annotations
@@ -152,7 +152,7 @@ def test_all_annotations_of_an_export_are_bounded_together() -> None:
         told(*several)
 
 
-def test_an_annotator_that_is_no_number_of_a_person_is_not_told() -> None:
+def test_an_annotator_that_is_no_number_of_a_person_is_not_reported() -> None:
     for by in (10**200, -1, "ana", {"id": "x"}, [1]):
         (one,) = told(task(annotation(completed_by=by)))
         assert isinstance(one, Annotation)

@@ -14,11 +14,11 @@ def test_a_time_without_an_offset_is_utc() -> None:
     assert moment("2026-01-31T12:00:00") == moment("2026-01-31T13:00:00+01:00") == 1_769_860_800
 
 
-def test_a_time_may_be_told_by_how_long_ago_it_is() -> None:
+def test_a_time_may_be_reported_by_how_long_ago_it_is() -> None:
     assert moment("2h") == pytest.approx(time.time() - 7_200, abs=60)
 
 
-def test_a_time_is_told_as_it_may_be_written() -> None:
+def test_a_time_is_reported_as_it_may_be_written() -> None:
     assert in_words(1_769_860_800.25) == "2026-01-31T12:00:00Z"
     assert moment(in_words(1_769_860_800)) == 1_769_860_800
 

@@ -153,7 +153,7 @@ def begun_anew(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("later", [0.1, 0.49, 0.6, 2])
-def test_a_table_that_began_anew_since_the_mark_counts_from_there(later: float) -> None:
+def test_a_table_that_began_again_since_the_mark_counts_from_there(later: float) -> None:
     stream = Stream()
     mark = stream.count(north=1_000, south=9_000)
     begun_anew(stream)
@@ -167,7 +167,7 @@ def test_a_table_that_began_anew_since_the_mark_counts_from_there(later: float) 
     assert recent.predictions == sum(counts.values()) + 2
 
 
-def test_a_table_that_began_anew_did_not_go_on() -> None:
+def test_a_table_that_began_again_did_not_go_on() -> None:
     stream = Stream()
     mark = stream.count(north=3)
     assert mark.continuing_until(stream.count(north=5)).tables.keys() == mark.tables.keys()

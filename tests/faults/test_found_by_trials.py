@@ -47,7 +47,7 @@ def test_labels_applied_again_are_refused_no_more_than_before(reference: Connect
     monitor = site.monitor(MODEL)
     monitor.refresh(now)
     monitor.ask(epoch=1, now=now)
-    (message,) = map(json.loads, site.requests(MODEL).outbox().values())
+    (message,) = map(json.loads, site.requests(MODEL).read_outbox().values())
 
     def label(offset: int, kind: str, true_class: str) -> Record:
         said = {name: message[name] for name in ("request_id", "model", "item_id")}

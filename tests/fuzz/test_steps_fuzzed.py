@@ -165,8 +165,8 @@ def poisoned(redis_server: EmbeddedRedis) -> Iterator[tuple[Site, list[ModelSnap
     for tick in range(20):
         monitor.refresh(NOW + tick)
         monitor.ask(epoch=1, now=NOW + tick)
-        requests += site.requests("m").outbox().values()
-        site.requests("m").published(list(site.requests("m").outbox()))
+        requests += site.requests("m").read_outbox().values()
+        site.requests("m").remove_published(list(site.requests("m").read_outbox()))
         answer(site, requests, NOW + tick)
     monitor.refresh(NOW + 20)
     monitor.recall(NOW + 20)
@@ -273,8 +273,8 @@ def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, 
     for tick in range(3):
         monitor.refresh(NOW + tick)
         monitor.ask(epoch=1, now=NOW + tick)
-        asked = [json.loads(one) for one in site.requests("m").outbox().values()]
-        site.requests("m").published(list(site.requests("m").outbox()))
+        asked = [json.loads(one) for one in site.requests("m").read_outbox().values()]
+        site.requests("m").remove_published(list(site.requests("m").read_outbox()))
         step = site.label_step()
         start = step.assign(0, 0)
         labels = [

@@ -103,7 +103,7 @@ def test_a_token_of_unknown_life_is_not_kept(endpoint: TokenEndpoint) -> None:
     assert len(endpoint.asked) == 2
 
 
-def test_credentials_that_are_refused_are_told_without_them(endpoint: TokenEndpoint) -> None:
+def test_credentials_that_are_refused_are_reported_without_them(endpoint: TokenEndpoint) -> None:
     wrong = security(endpoint.url, client_secret=SECRET[::-1])
     with pytest.raises(TokenRefusedError, match=r"refuses \(401, invalid_client\)") as refused:
         token_provider(wrong).token()
@@ -151,7 +151,7 @@ def test_no_proxy_sees_credentials_for_an_endpoint_without_encryption(
         assert proxy.asked == []
 
 
-def test_an_endpoint_that_is_away_is_told_as_such() -> None:
+def test_an_endpoint_that_is_away_is_reported_as_such() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # and does not listen
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/token"
@@ -206,7 +206,7 @@ def test_a_file_of_certificates_that_cannot_be_used_is_named_by_its_key(tmp_path
     assert [path for path, _ in refused.value.problems] == ["kafka.security.token_ca_file"]
 
 
-def test_a_file_of_certificates_is_read_anew_for_every_token(tmp_path: Path) -> None:
+def test_a_file_of_certificates_is_read_again_for_every_token(tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     trustme.CA().cert_pem.write_to_path(str(path))
     tokens = token_provider(security("https://127.0.0.1:1/token", token_ca_file=str(path)))
@@ -215,7 +215,7 @@ def test_a_file_of_certificates_is_read_anew_for_every_token(tmp_path: Path) -> 
         tokens.token()
 
 
-def test_a_token_file_is_read_anew_every_time(tmp_path: Path) -> None:
+def test_a_token_file_is_read_again_every_time(tmp_path: Path) -> None:
     path = tmp_path / "token"
     tokens = FileTokens(path)
     for text in ("abc.def.ghi\n", "jkl.mno.pqr"):

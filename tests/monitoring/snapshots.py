@@ -29,7 +29,7 @@ from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.vote_patterns import VotePatterns, allocate, member_beliefs
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.requests import OpenRequest
 from service.store.traffic_checkpoints import MarkName, Marks
 
@@ -116,7 +116,7 @@ def known(
         requested_at = time - 9 + 1e-3 * (i % count)
         fact = Fact(f"r{i}", f"i{i}", *asked, predicted, score, {}, predicted_at, requested_at)
         assessment = "worst" if i % 4 < 2 else "whole"
-        entries.append(OutcomeEntry((1, i), (1, i), assessment, fact, Given(true, time, "")))
+        entries.append(OutcomeEntry((1, i), (1, i), assessment, fact, LabelFact(true, time, "")))
     ledger = OutcomeLedger(space)
     ledger.fold(entries)
     ledger.place(votes_missing=False)
@@ -159,7 +159,7 @@ def snapshot(
         settings=there.settings,
         facts=Facts(
             traffic=there.traffic,
-            requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
+            requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {}, {("issued", "worst"): 40}),
             ledger=there.ledger,
             index=there.index,
             marks=marks or {},

@@ -14,7 +14,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 CLASSES = ("cat", "dog", "owl")
 REGIONS = ["north", "south", "west"]
@@ -51,7 +51,7 @@ def outcomes(rng: np.random.Generator, count: int) -> list[OutcomeEntry]:
             predicted_at=predicted_at,
             requested_at=predicted_at,
         )
-        label = Given(true, predicted_at + DAY, "")
+        label = LabelFact(true, predicted_at + DAY, "")
         entries.append(OutcomeEntry((1, number), (1, number), f"a{number % 3}", fact, label))
     return entries
 
@@ -187,8 +187,8 @@ def test_what_was_asked_is_counted_by_the_grouping_of_then() -> None:
     rng = np.random.default_rng(1)
     entries, joint = outcomes(rng, 300), drawn_traffic(rng)
     known, _ = known_of(entries, joint, decay=0.0, at=NOW + 9 * DAY)
-    assert known.asked.keys() == {"region", "class", "gone"}
-    assert sum(known.asked.values()) == known.count == len(entries)
+    assert known.label_counts.keys() == {"region", "class", "gone"}
+    assert sum(known.label_counts.values()) == known.count == len(entries)
 
 
 def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() -> None:
@@ -196,4 +196,9 @@ def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() ->
     entries, joint = outcomes(rng, 300), drawn_traffic(rng)
     at = NOW - 30 * DAY
     known, _ = known_of(entries, joint, decay=0.0, at=at)
-    assert 0 < known.count == sum(known.asked.values()) <= sum(entry.label.time <= at for entry in entries)
+    assert (
+        0
+        < known.count
+        == sum(known.label_counts.values())
+        <= sum(entry.label.time <= at for entry in entries)
+    )

@@ -16,13 +16,13 @@ from service.config.model import DriftSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.assessment_snapshot import Aim
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_encoding import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import ModelSnapshot
+from service.monitoring.suspected_groups import Aim
 from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
 from service.store.traffic_checkpoints import MarkName, Purpose

@@ -15,7 +15,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 PAGE = Path(__file__).parents[2] / "docs" / "pooling.md"
 NOW = 1_800_000_000.0
@@ -53,7 +53,7 @@ def believed() -> GroupingSnapshot:
         # Of five labels three, four or five are right, in turn.
         right = number % LABELS < (3, 4, 5)[number // LABELS % 3]
         true = classes[0] if right else classes[1]
-        entries.append(OutcomeEntry((1, number), (1, number), "environments", fact, Given(true, NOW, "")))
+        entries.append(OutcomeEntry((1, number), (1, number), "environments", fact, LabelFact(true, NOW, "")))
     ledger = OutcomeLedger(space)
     ledger.fold(entries)
     ledger.place()

@@ -18,7 +18,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
-from service.statistics.e_detector import change_point, log_e_changed
+from service.statistics.e_detector import advance_bets, change_point, log_wealth_of_bets, no_bets
 from service.statistics.e_processes import (
     confidence_sequence,
     discoveries,
@@ -141,8 +141,11 @@ def test_a_change_is_looked_for_from_the_references_lower_bound(
     else:
         lower = confidence_sequence(np.array(right), np.array(wrong), 1 - alpha)[0]
     assert told.known.baseline[group] == pytest.approx(lower)
-    found = log_e_changed(own.correct[~then], float(lower))[-1]
-    assert told.log_e["changed"][group] == pytest.approx(found)
+    count = int((~then).sum())
+    none = np.zeros(1, np.intp)
+    bets = advance_bets(no_bets(1), own.correct[~then], np.zeros(count, np.intp), np.array([lower]), none)
+    found = log_wealth_of_bets(bets, np.array([float(count)]))
+    assert told.log_e["changed"][group] == pytest.approx(found[0])
 
 
 def test_a_group_that_reached_the_threshold_in_the_reference_is_held_to_it() -> None:

@@ -22,7 +22,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
@@ -72,7 +72,7 @@ def outcome(
         definition=definitions(SPACE)[grouping],
     )
     position = (number if answered < 0 else answered, 0)
-    given = Given("cat" if right else "dog", float(position[0]), "")
+    given = LabelFact("cat" if right else "dog", float(position[0]), "")
     return OutcomeEntry(position, position, grouping, fact, given)
 
 

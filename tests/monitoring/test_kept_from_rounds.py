@@ -20,7 +20,7 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.references import ReferenceWindow
 
 CLASSES = ("cat", "dog")
@@ -77,7 +77,7 @@ def stream(history: list[Entry]) -> list[OutcomeEntry]:
     entries: list[OutcomeEntry] = []
     outcomes: list[OutcomeEntry] = []
     for number, told in enumerate(history):
-        given_at = Given(told.said, float(number), "")
+        given_at = LabelFact(told.said, float(number), "")
         if told.back is not None and outcomes:
             of = outcomes[-1 - told.back % len(outcomes)]
             entries.append(OutcomeEntry((number, 0), of.of, of.assessment, of.fact, given_at))
@@ -181,7 +181,11 @@ def test_a_round_after_others_finds_what_one_finds_that_looks_at_all_labels_anew
         before = evidence(ledger, step.traffic, step.window, before)
         assert_same_evidence(before, evidence(anew, step.traffic, step.window, {}))
         kept, fresh = known(ledger, step.traffic), known(anew, step.traffic)
-        assert (kept.count, kept.asked, kept.relearned) == (fresh.count, fresh.asked, fresh.relearned)
+        assert (kept.count, kept.label_counts, kept.change_points) == (
+            fresh.count,
+            fresh.label_counts,
+            fresh.change_points,
+        )
         np.testing.assert_allclose(rows_of(ledger, kept), rows_of(anew, fresh), rtol=1e-12)
 
 

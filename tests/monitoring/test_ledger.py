@@ -20,7 +20,7 @@ from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_fold import RECENT
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 SPACE = CellSpace(
     ("cat", "dog"),
@@ -47,12 +47,12 @@ def outcome(number: int, true_class: str, *, predicted: str = "", region: str = 
         requested_at=float(number),
     )
     position = (number // 2, number % 2)
-    return OutcomeEntry(position, position, f"a{number % 2}", fact, Given(true_class, float(number), ""))
+    return OutcomeEntry(position, position, f"a{number % 2}", fact, LabelFact(true_class, float(number), ""))
 
 
 def revision(number: int, of: OutcomeEntry, true_class: str) -> OutcomeEntry:
     """An entry that revises an outcome; without a class, a retraction."""
-    label = Given(true_class, float(number), "")
+    label = LabelFact(true_class, float(number), "")
     return OutcomeEntry((number // 2, number % 2), of.of, of.assessment, of.fact, label)
 
 
@@ -185,7 +185,7 @@ def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_or_trimmed(
 
 
 @given(histories)
-def test_a_tally_tells_labels_that_say_something_else(history: list[tuple[int | None, str]]) -> None:
+def test_a_tally_shows_labels_that_say_something_else(history: list[tuple[int | None, str]]) -> None:
     found = {}
     entries = stream(history)
     for count in range(len(entries) + 1):
@@ -206,14 +206,14 @@ def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
     assert not ledger.tallies("class", np.zeros(len(south), np.intp), 1).counts.any()
 
 
-def test_outcomes_of_then_are_told_as_if_later_labels_had_not_come() -> None:
+def test_outcomes_of_then_are_reported_as_if_later_labels_had_not_come() -> None:
     entries = [outcome(number, "cat") for number in range(10)]
     then, only = folded(entries).outcomes(at=6.0), folded(entries[:7]).outcomes(at=6.0)
     assert [n for n in tallies_of(then.tallies) if n[0]] == tallies_of(only.tallies)
     np.testing.assert_array_equal(then.sums >= 0, np.arange(10) < 7)
 
 
-def test_what_age_alone_leaves_is_told_beside_what_changes_leave() -> None:
+def test_what_age_alone_leaves_is_reported_beside_what_changes_leave() -> None:
     ledger, factors = folded([outcome(number, "cat") for number in range(10)]), np.linspace(0.1, 1, 10)
     whole = ledger.sums(at=30.0, decay=0.1)
     np.testing.assert_array_equal(whole.whole, whole.freshness)
@@ -285,7 +285,7 @@ def test_freshness_is_what_forgetting_leaves_of_every_label_and_no_more_than_all
     assert ahead.freshness.tolist() == [1.0]
 
 
-def test_labels_are_told_one_by_one_from_a_time_on() -> None:
+def test_labels_are_reported_one_by_one_from_a_time_on() -> None:
     ledger = folded([outcome(number, "cat") for number in range(10)])
     given_at, correct = ledger.labels_since(7.0)
     assert given_at.tolist() == [7.0, 8.0, 9.0]

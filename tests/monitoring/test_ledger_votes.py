@@ -24,7 +24,7 @@ from service.domain.groupings import ByAttribute, ByChallenger
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 GROUPINGS = {
     CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
@@ -51,7 +51,7 @@ def outcome(
         votes={"v2": vote} if vote else {},
         voters=fields.get("voters", ""),
     )
-    return OutcomeEntry((number, 0), (number, 0), "a", fact, Given("cat", float(number), ""))
+    return OutcomeEntry((number, 0), (number, 0), "a", fact, LabelFact("cat", float(number), ""))
 
 
 def placed(entries: list[OutcomeEntry], *, votes_missing: bool = False) -> OutcomeLedger:
@@ -95,7 +95,7 @@ def test_where_there_is_none_a_vote_of_long_ago_takes_nothing_away() -> None:
     assert told(ledger) == {(AGREE, "north", False): 1, (MISSING, "north", True): 2}
 
 
-def test_who_asked_is_told_of_either_kind() -> None:
+def test_who_asked_is_reported_of_either_kind() -> None:
     ledger = placed([outcome(0), outcome(1, "cat")])
     draws, by_value = frozenset({("a", "region")}), frozenset({"region"})
     assert ledger.sources == [Source(draws, any_vote, by_value) for any_vote in (False, True)]
@@ -107,7 +107,7 @@ def test_who_asked_is_told_of_either_kind() -> None:
     st.lists(st.tuples(st.sampled_from(["", "cat", "dog"]), st.integers(0, 20)), max_size=20),
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.booleans()), max_size=6),
 )
-def test_piece_by_piece_and_trimmed_they_are_as_if_read_anew(
+def test_piece_by_piece_and_trimmed_they_are_as_if_read_again(
     votes: list[tuple[str, int]], steps: list[tuple[int, int, bool]]
 ) -> None:
     entries = [outcome(n, vote, predicted_at=float(at)) for n, (vote, at) in enumerate(votes)]

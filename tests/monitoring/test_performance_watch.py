@@ -12,7 +12,7 @@ import pytest
 
 from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
-from service.monitoring.background_performance import InPlace, PerformanceWatch
+from service.monitoring.background_performance import ImmediateExecutor, PerformanceWatch
 from service.monitoring.binary_performance import PerformanceFacts
 from service.statistics.binary.score_bins import UNLABELLED
 from service.store.records import PoolRecord
@@ -59,18 +59,18 @@ class Watched:
             executor,
             np.random.default_rng(0),
             rest_seconds=REST,
-            failed=self._failed,
+            on_failure=self._failed,
         )
 
-    def look(self, at: float, there: PerformanceFacts | None = None) -> list[str]:
-        """What is known after a look."""
+    def refresh(self, at: float, inputs: PerformanceFacts | None = None) -> list[str]:
+        """Names of the assessments with an estimate after a refresh."""
 
         def read() -> list[PoolRecord]:
             self.reads += 1
             return []
 
-        self.watch.look(read, lambda _: facts() if there is None else there, now=NOW + at)
-        return list(self.watch.known)
+        self.watch.refresh(read, lambda _: facts() if inputs is None else inputs, now=NOW + at)
+        return list(self.watch.snapshots)
 
     def _failed(self) -> None:
         self.failures += 1
@@ -79,79 +79,81 @@ class Watched:
 def test_a_round_waits_neither_for_the_pool_nor_for_learning() -> None:
     later = Later()
     watched = Watched(later)
-    assert watched.look(0) == []
+    assert watched.refresh(0) == []
     assert watched.reads == 0
     later.run()
     assert watched.reads == 1
-    assert watched.look(1) == []
+    assert watched.refresh(1) == []
     later.run()
-    assert watched.look(2) == ["curve"]
-    assert watched.watch.known["curve"].taken_at == NOW + 1
+    assert watched.refresh(2) == ["curve"]
+    assert watched.watch.snapshots["curve"].taken_at == NOW + 1
 
 
 def test_facts_are_not_read_while_it_learns_nor_while_it_rests() -> None:
     later = Later()
     watched = Watched(later)
     for at in range(5):
-        watched.look(at)
+        watched.refresh(at)
         later.run()
-    watched.look(2 + REST - 1)
+    watched.refresh(2 + REST - 1)
     later.run()
     assert watched.reads == 1
-    watched.look(2 + REST)
+    watched.refresh(2 + REST)
     later.run()
     assert watched.reads == 2
 
 
-def test_a_pool_that_is_away_is_told_and_read_again() -> None:
-    watched = Watched(InPlace())
+def test_a_pool_that_is_away_is_reported_and_read_again() -> None:
+    watched = Watched(ImmediateExecutor())
 
     def away() -> list[PoolRecord]:
         raise Unavailable("Redis", "it is away")
 
     with pytest.raises(Unavailable):
-        watched.watch.look(away, lambda _: facts(), now=NOW)
+        watched.watch.refresh(away, lambda _: facts(), now=NOW)
     assert watched.failures == 0
-    assert watched.look(REST) == ["curve"]
+    assert watched.refresh(REST) == ["curve"]
 
 
 def test_every_assessment_of_performance_is_learned() -> None:
-    watched = Watched(InPlace(), one=CURVE, other=CURVE | {"threshold": 0.9}, plain={"budget": {"labels": 1}})
-    assert watched.look(0) == ["one", "other"]
+    watched = Watched(
+        ImmediateExecutor(), one=CURVE, other=CURVE | {"threshold": 0.9}, plain={"budget": {"labels": 1}}
+    )
+    assert watched.refresh(0) == ["one", "other"]
 
 
 def test_where_nobody_asks_no_fact_is_read() -> None:
-    watched = Watched(InPlace(), plain={"budget": {"labels": 1}})
-    assert watched.look(0) == []
+    watched = Watched(ImmediateExecutor(), plain={"budget": {"labels": 1}})
+    assert watched.refresh(0) == []
     assert watched.reads == 0
 
 
-def test_a_failure_is_told_and_what_was_known_stays(caplog: pytest.LogCaptureFixture) -> None:
-    watched = Watched(InPlace())
-    watched.look(0)
-    before = watched.watch.known["curve"]
+def test_a_failure_is_reported_and_what_was_known_stays(caplog: pytest.LogCaptureFixture) -> None:
+    watched = Watched(ImmediateExecutor())
+    watched.refresh(0)
+    before = watched.watch.snapshots["curve"]
     broken = PerformanceFacts(np.array([np.nan]), np.ones(1), np.full(1, UNLABELLED), np.ones(1))
     with caplog.at_level(logging.ERROR):
-        watched.look(REST, broken)
-    assert watched.watch.known["curve"] is before
+        watched.refresh(REST, broken)
+    assert watched.watch.snapshots["curve"] is before
     assert watched.failures == 1
     assert "could not be learned" in caplog.text
 
 
 def test_without_facts_it_rests_and_looks_again() -> None:
-    watched = Watched(InPlace())
-    watched.watch.look(list, lambda _: None, now=NOW)
-    assert watched.look(1) == []
-    assert watched.look(REST) == ["curve"]
+    watched = Watched(ImmediateExecutor())
+    watched.watch.refresh(list, lambda _: None, now=NOW)
+    assert watched.refresh(1) == []
+    assert watched.refresh(REST) == ["curve"]
 
 
 def test_facts_that_cannot_be_read_do_not_end_a_round(caplog: pytest.LogCaptureFixture) -> None:
-    watched = Watched(InPlace())
+    watched = Watched(ImmediateExecutor())
 
     def broken(_: Sequence[PoolRecord]) -> PerformanceFacts:
         raise IndexError
 
     with caplog.at_level(logging.ERROR):
-        watched.watch.look(list, broken, now=NOW)
+        watched.watch.refresh(list, broken, now=NOW)
     assert watched.failures == 1
     assert "cannot be read" in caplog.text

@@ -25,7 +25,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given, PoolRecord
+from service.store.records import Fact, LabelFact, PoolRecord
 
 NOW = 1_800_000_000.0
 CURVE = {
@@ -105,7 +105,7 @@ class Mail:
                         NOW,
                         NOW,
                     ),
-                    Given(self._word(self.spam[i]), NOW, ""),
+                    LabelFact(self._word(self.spam[i]), NOW, ""),
                 )
                 for n, i in enumerate(which)
             ]
@@ -157,7 +157,7 @@ def test_a_pool_of_few_items_per_cell_stands_for_the_traffic(mail: Mail) -> None
         assert share == pytest.approx((mail.scores >= edge).mean(), abs=0.01)
 
 
-def test_a_cell_without_a_pooled_item_tells_its_mean_score(mail: Mail) -> None:
+def test_a_cell_without_a_pooled_item_shows_its_mean_score(mail: Mail) -> None:
     facts = mail.facts(np.arange(0), np.arange(0))
     assert len(facts.scores) == (np.bincount(mail.cells()) > 0).sum()
     assert np.average(facts.scores, weights=facts.weights) == pytest.approx(mail.scores.mean())
@@ -212,7 +212,7 @@ def test_the_true_curve_is_within_the_band(mail: Mail, snapshot: PerformanceSnap
     assert inside.mean() > 0.9
 
 
-def test_the_probability_that_a_target_is_missed_is_told(snapshot: PerformanceSnapshot) -> None:
+def test_the_probability_that_a_target_is_missed_is_reported(snapshot: PerformanceSnapshot) -> None:
     assert set(snapshot.missed) == {"precision", "recall"}
     assert snapshot.missed["precision"] < 0.05
     assert snapshot.thresholds.probability[snapshot.thresholds.best] > 0.9
@@ -240,7 +240,7 @@ def test_labels_of_cells_without_traffic_tell_nothing(mail: Mail) -> None:
     assert performance_facts(index, ledger, [], positive="spam", decay=0.0, now=NOW) is None
 
 
-def test_a_threshold_is_told_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:
+def test_a_threshold_is_reported_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:
     count = len(snapshot.thresholds.thresholds)
     for told in snapshot.at_thresholds.values():
         assert told.mean.shape == (count,)

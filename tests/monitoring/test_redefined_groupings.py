@@ -17,7 +17,7 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import weigh_model_labels
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given, decode_fact, encode_packed
+from service.store.records import Fact, LabelFact, decode_fact, encode_packed
 
 MODEL = ModelSettings.model_validate({"classes": ["cat", "dog"], "reference": {"labels": 20}})
 SPACE = CellSpace(
@@ -49,7 +49,7 @@ def outcome(number: int, grouping: str, definition: bytes, *, correct: bool) -> 
         requested_at=float(number),
         definition=definition,
     )
-    given = Given("cat" if correct else "dog", float(number), "")
+    given = LabelFact("cat" if correct else "dog", float(number), "")
     return OutcomeEntry((number, 0), (number, 0), f"by-{grouping}", fact, given)
 
 
@@ -114,8 +114,8 @@ def test_nothing_is_believed_by_its_labels_as_their_density_is_unknown() -> None
         weigh_model_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
     )
     assert found.count == len(without)
-    assert found.asked == expected.asked
-    assert found.relearned.keys() == expected.relearned.keys() == {"device", ALL}
+    assert found.label_counts == expected.label_counts
+    assert found.change_points.keys() == expected.change_points.keys() == {"device", ALL}
     for name, column in vars(expected.labels).items():
         assert getattr(found.labels, name) == pytest.approx(column), name
 
@@ -134,8 +134,8 @@ def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None
     before, after = (
         weigh_model_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED)
     )
-    assert before.relearned.keys() == {"place"}
-    assert not after.relearned
+    assert before.change_points.keys() == {"place"}
+    assert not after.change_points
 
 
 def test_once_it_is_defined_as_before_its_labels_count_again() -> None:

@@ -14,9 +14,9 @@ from traffic_tables import every_cell, traffic_of
 from service.domain.cells import CellSpace
 from service.domain.groupings import ByAttribute, Everything
 from service.monitoring.change_discounting import (
-    AskedGrouping,
     ChangeDiscounts,
     ChangeMemory,
+    LabelledGrouping,
     OrderedOutcomes,
     discount_changes,
 )
@@ -24,20 +24,24 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
-from service.statistics.change_points import what_remains
+from service.statistics.change_points import change_point_weights
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
 from service.statistics.tasks import EstimateAccuracy
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 RUN_LENGTH = 1_000
 CAMERAS, COLOURS = 3, 2
 """Cell: camera times colours plus colour."""
 
 FIRST, SECOND = np.array([True, False]), np.array([False, True])  # of two who asked
-BY_CAMERA = AskedGrouping("camera", [f"camera-{n}" for n in range(CAMERAS)], np.arange(6) // COLOURS, FIRST)
-BY_COLOUR = AskedGrouping("colour", [f"colour-{n}" for n in range(COLOURS)], np.arange(6) % COLOURS, SECOND)
+BY_CAMERA = LabelledGrouping(
+    "camera", [f"camera-{n}" for n in range(CAMERAS)], np.arange(6) // COLOURS, FIRST
+)
+BY_COLOUR = LabelledGrouping(
+    "colour", [f"colour-{n}" for n in range(COLOURS)], np.arange(6) % COLOURS, SECOND
+)
 
 
 COLUMNS = ("cells", "sources", "correct", "predicted_at")
@@ -71,7 +75,7 @@ def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.
 
 
 def look(
-    told: OrderedOutcomes, *groupings: AskedGrouping, memory: ChangeMemory | None = None
+    told: OrderedOutcomes, *groupings: LabelledGrouping, memory: ChangeMemory | None = None
 ) -> tuple[np.ndarray, ChangeDiscounts]:
     """Factors of all rows, and the rest."""
     found = discount_changes(
@@ -95,7 +99,7 @@ def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_other
     told = outcomes(0)
     factors, _ = look(told, BY_CAMERA)
     of_it = told.cells // COLOURS == 1
-    alone = what_remains(
+    alone = change_point_weights(
         correct=told.correct[of_it], sizes=np.array([np.count_nonzero(of_it)]), run_length=RUN_LENGTH
     )
     np.testing.assert_allclose(factors[of_it], alone.factors)
@@ -103,16 +107,16 @@ def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_other
     assert factors[of_it].min() < 0.01
 
 
-def test_it_is_told_which_group_changed_and_since_when() -> None:
+def test_it_is_reported_which_group_changed_and_since_when() -> None:
     told = outcomes(1)
     _, found = look(told, BY_CAMERA)
-    assert list(found.relearned) == ["camera"]
-    ((name, change),) = found.relearned["camera"].items()
+    assert list(found.change_points) == ["camera"]
+    ((name, change),) = found.change_points["camera"].items()
     of_it = told.predicted_at[told.cells // COLOURS == 1]
     assert name == "camera-1"
     assert change.since == pytest.approx(300, abs=25)
     assert change.since == of_it[change.before]
-    assert change.kept < 0.1
+    assert change.weight < 0.1
 
 
 @settings(deadline=None, max_examples=20)
@@ -152,7 +156,7 @@ def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides(
     np.testing.assert_array_equal(together, np.minimum(by_camera, by_colour))
     assert (by_camera < by_colour).any()
     assert (by_colour < by_camera).any()
-    assert set(found.relearned) == {"camera", "colour"}
+    assert set(found.change_points) == {"camera", "colour"}
 
 
 def test_a_change_leaves_all_of_labels_whose_cells_tell_nothing_of_its_groups() -> None:
@@ -183,7 +187,7 @@ def test_a_memory_changes_nothing_as_labels_come_and_are_corrected() -> None:
     corrected = placed(**columns_of(told) | {"correct": right, "marks": marks})
     factors, found = look(corrected, BY_CAMERA, memory=memory)
     np.testing.assert_array_equal(factors, look(corrected, BY_CAMERA)[0])
-    assert not found.relearned
+    assert not found.change_points
 
 
 def test_a_memory_holds_what_looks_of_late_have_asked_for() -> None:
@@ -226,7 +230,7 @@ def entries(count: int) -> list[OutcomeEntry]:
             predicted_at=float(number),
             requested_at=float(number),
         )
-        said = Given("cat" if told.correct[number] else "dog", float(number), "")
+        said = LabelFact("cat" if told.correct[number] else "dog", float(number), "")
         made.append(OutcomeEntry((number, 0), (number, 0), "a", fact, said))
     return made
 
@@ -249,11 +253,11 @@ def test_labels_that_are_known_are_forgotten_and_still_counted() -> None:
     plain, told = known(run_length=None), known(run_length=RUN_LENGTH)
     assert told.count == plain.count == 600
     assert told.labels.freshness.sum() < plain.labels.freshness.sum() - 80
-    assert "camera-1" in told.relearned["camera"]
-    assert not plain.relearned
+    assert "camera-1" in told.change_points["camera"]
+    assert not plain.change_points
 
 
-def test_what_was_believed_earlier_knows_no_later_change() -> None:
+def test_what_was_estimated_earlier_knows_no_later_change() -> None:
     alone = known(run_length=RUN_LENGTH, count=291)
     assert known(run_length=RUN_LENGTH, at=290.0).labels.freshness.sum() == alone.labels.freshness.sum() > 200
 
@@ -281,7 +285,7 @@ def test_a_camera_that_broke_keeps_its_share_of_what_others_asked_for() -> None:
         for n, entry in enumerate(entries(600))
     ]
     told, index = known_of(asked, run_length=RUN_LENGTH)
-    assert "camera-1" in told.relearned["camera"]
+    assert "camera-1" in told.change_points["camera"]
     names, cells = index["camera"].names, index["camera"].cells
     mass = np.bincount(cells[told.labels.cells], weights=told.labels.weights * told.labels.freshness)
     assert mass[names.index("camera-1")] / mass.sum() == pytest.approx(1 / 3, abs=0.03)

@@ -18,7 +18,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 from service.store.traffic_checkpoints import MarkName
 
 SPACE = CellSpace(
@@ -69,7 +69,7 @@ class Told:
                 votes=VOTES[vote],
                 voters="v2" if by == CHALLENGE else "",
             )
-            given = Given("cat" if one < round(accuracy * count) else "dog", float(number), "")
+            given = LabelFact("cat" if one < round(accuracy * count) else "dog", float(number), "")
             self.entries.append(OutcomeEntry((number, 0), (number, 0), "a", fact, given))
 
     def known(self, traffic: Shares, *, run_length: float | None = None) -> tuple[WeightedLabels, GroupIndex]:
@@ -143,11 +143,11 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
     for accuracy in (1.0, 0.0):
         told.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
     known, _ = told.known(traffic, run_length=1_000.0)
-    assert DISAGREE in known.relearned[CHALLENGE]
+    assert DISAGREE in known.change_points[CHALLENGE]
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60, rel=0.1)
 
 
-def test_a_label_that_was_drawn_for_a_group_without_traffic_tells_nothing_whoever_else_asked() -> None:
+def test_a_label_that_was_drawn_for_a_group_without_traffic_shows_nothing_whoever_else_asked() -> None:
     traffic: Shares = {(AGREE, "north"): 1.0}
     told = Told()
     told.add(30, 1.0, by="region", vote=AGREE)
@@ -224,5 +224,5 @@ def test_labels_of_a_value_that_lost_its_row_are_no_change_of_all_other_values()
     told.add(50, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
     told.add(50, 0.0, by="region", vote=AGREE, region="bad", group="bad")
     known, _ = told.known(traffic, run_length=1_000.0)
-    assert not known.relearned.get("region")
+    assert not known.change_points.get("region")
     assert known.labels.freshness.sum() == pytest.approx(50)

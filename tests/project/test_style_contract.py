@@ -26,8 +26,31 @@ REPLACED = {
     "believed": "estimated",
     r"(?:is|are) away": "is unreachable",
     "hangs on": "depends on",
+    "(?<!`)suspicion": "drift score",
+    "unless told": "default",
+    "of former times": "former, earlier",
 }
 """What nobody says to a colleague at a whiteboard, and what to write instead."""
+
+PRIVATE_NAMES = {
+    "told": "reported, exported",
+    "lately": "recent",
+    "at_hand": "available",
+    "of_late": "recent",
+    "anew": "again",
+    "even_say": "weight",
+    "what_remains": "weights",
+    "unavailable_when_away": "translate_errors",
+    "surely": "excess, probability",
+    "relearned": "change_points",
+}
+"""Names that describe what the field has a term for, and what to use instead."""
+
+API_FIELDS = {
+    "service/serving/documents/drifts.py": {"surely"},
+    "service/serving/documents/group_measures.py": {"relearned"},
+}
+"""Fields of the JSON API, which keep their names."""
 
 PHRASE = re.compile("|".join(rf"\b{said}\b" for said in REPLACED), re.IGNORECASE)
 
@@ -71,6 +94,18 @@ def literals(source: str) -> Iterator[tuple[int, str]]:
                     yield line, text
 
 
+def names(source: str) -> Iterator[tuple[int, str]]:
+    """Names that code defines, with their lines."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.lineno, node.name
+            case ast.Name(ctx=ast.Store()):
+                yield node.lineno, node.id
+            case ast.arg():
+                yield node.lineno, node.arg
+
+
 def unplain() -> dict[str, list[str]]:
     """Places of phrases to replace, by file."""
     texts = {name: enumerate(path.read_text().splitlines(), 1) for name, path in matching(TEXTS).items()}
@@ -93,6 +128,21 @@ def test_every_module_of_the_service_is_in_a_room() -> None:
 
 def test_texts_for_people_are_in_plain_words() -> None:
     assert [place for places in unplain().values() for place in places] == []
+
+
+def test_names_in_code_are_terms_of_the_field() -> None:
+    found = [
+        f"{named(path)}:{line}: {name}"
+        for path in code()
+        for line, name in names(path.read_text())
+        if name in PRIVATE_NAMES and name not in API_FIELDS.get(named(path), ())
+    ]
+    assert found == []
+
+
+def test_names_are_those_that_code_defines() -> None:
+    source = "class A:\n    told: int = 1\n\n\ndef f(lately):\n    anew = lately.told\n"
+    assert [name for _, name in names(source) if name in PRIVATE_NAMES] == ["told", "lately", "anew"]
 
 
 @pytest.mark.parametrize(

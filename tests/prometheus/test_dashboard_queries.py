@@ -36,9 +36,13 @@ BOARDS = boards()
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
 
 ASSESSMENTS = """
-      weakest: {task: identification, grouping: region, budget: {labels: 5000, per_days: 1}}
-      classes: {task: estimation, grouping: class, budget: {labels: 5000, per_days: 1}}
-      both: {task: comparison, grouping: region, between: [north, south], budget: {labels: 5000, per_days: 1}}
+      weakest: {task: identification, grouping: region, budget: {labels: 5000, per_days: 1, burst: 1}}
+      classes: {task: estimation, grouping: class, budget: {labels: 5000, per_days: 1, burst: 1}}
+      both:
+        task: comparison
+        grouping: region
+        between: [north, south]
+        budget: {labels: 5000, per_days: 1, burst: 1}
 """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}

@@ -55,13 +55,13 @@ def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
     assert found[0]["sentence"].startswith("Accuracy on class dog is below 80% with a probability of")
 
 
-def test_a_finding_tells_since_when_it_is_believed(client: Client) -> None:
+def test_a_finding_shows_since_when_it_is_known(client: Client) -> None:
     found = low(client)[0]
     assert found["since"] == NOW - 2_500
     assert not found["since_or_earlier"], "without labels it was not believed"
 
 
-def test_what_an_assessment_asks_and_has_found_is_told_in_words(client: Client) -> None:
+def test_what_an_assessment_asks_and_has_found_is_reported_in_words(client: Client) -> None:
     told = {one["name"]: (one["question"], one["found"]) for one in client.get("/m")["assessments"]}
     assert told["worst"] == ("Which class is the least accurate?", "Least accurate: dog (over 99.9%)")
     assert told["compare"][0] == "Is class dog less or more accurate than cat, by more than 5 points?"
@@ -118,7 +118,7 @@ def test_every_threshold_that_is_crossed_counts(client: Client) -> None:
     assert state["finding_count"] == len(state["findings"])
 
 
-def test_a_group_that_changed_tells_what_its_labels_from_before_still_count() -> None:
+def test_a_group_that_changed_shows_what_its_labels_from_before_still_count() -> None:
     with served({"m": snapshot(changed="cat")}) as client:
         groups = {group["group"]: group for group in client.get("/m/groups?grouping=class")["groups"]}
     change = groups["cat"]["relearned"]
@@ -128,7 +128,7 @@ def test_a_group_that_changed_tells_what_its_labels_from_before_still_count() ->
     assert groups["owl"]["relearned"] is None
 
 
-def test_reliability_tells_every_bin_with_traffic(client: Client) -> None:
+def test_reliability_shows_every_bin_with_traffic(client: Client) -> None:
     bins = client.get("/m/reliability?grouping=class&group=dog")["bins"]
     assert [(b["lower_edge"], b["upper_edge"], b["share"]) for b in bins] == [
         (0.0, 0.5, 0.25),
@@ -137,7 +137,7 @@ def test_reliability_tells_every_bin_with_traffic(client: Client) -> None:
     assert all(b["accuracy"]["lower"] < b["accuracy"]["mean"] < b["accuracy"]["upper"] for b in bins)
 
 
-def test_drift_tells_the_shares_of_every_bin_then_and_now(client: Client) -> None:
+def test_drift_shows_the_shares_of_every_bin_then_and_now(client: Client) -> None:
     client.board["new"] = drifting()
     told = client.get("/new/drift?grouping=class&group=dog")
     dogs = client.get("/new/groups?grouping=class&sort=drift")["groups"][0]
@@ -200,7 +200,7 @@ def test_groups_and_attributes_tell_what_of_their_traffic_is_in_other(client: Cl
     ]
 
 
-def test_a_timeline_ends_with_what_is_believed_now(client: Client) -> None:
+def test_a_timeline_ends_with_what_is_estimated_now(client: Client) -> None:
     points = client.get("/m/timeline?grouping=class&group=dog")["points"]
     assert [p["time"] for p in points] == [NOW - 3_500, NOW - 2_500, NOW - 1_500, NOW]
     assert [p["labels"] for p in points] == [0, 33, 67, 100]
@@ -230,13 +230,13 @@ def test_requests_and_labels_of_late_are_listed(client: Client) -> None:
     assert sum(b["correct"] + b["incorrect"] for b in activity["flow"]) == 300
 
 
-def test_a_prediction_that_labellers_are_not_to_know_is_not_told_before_the_label(client: Client) -> None:
+def test_a_prediction_that_labellers_are_not_to_know_is_not_reported_before_the_label(client: Client) -> None:
     (hidden,) = client.get("/m/activity")["requests"]
     assert (hidden["predicted_class"], hidden["score"]) == (None, None)
     assert hidden["group"] is None, "its score bin would narrow it"
 
 
-def test_a_group_that_tells_nothing_of_the_prediction_is_told_with_the_request(client: Client) -> None:
+def test_a_group_that_shows_nothing_of_the_prediction_is_reported_with_the_request(client: Client) -> None:
     client.board["new"] = snapshot(assessments={"whole": {"grouping": "all", "budget": BUDGET}})
     (told,) = client.get("/new/activity")["requests"]
     del client.board["new"]
@@ -244,7 +244,7 @@ def test_a_group_that_tells_nothing_of_the_prediction_is_told_with_the_request(c
     assert told["predicted_class"] is None
 
 
-def test_a_prediction_that_labellers_are_shown_is_told_with_the_request(client: Client) -> None:
+def test_a_prediction_that_labellers_are_shown_is_reported_with_the_request(client: Client) -> None:
     shown = {"metric": "overall_accuracy", "budget": BUDGET, "reveal_prediction": True}
     client.board["new"] = snapshot(assessments={"whole": shown})
     (revealed,) = client.get("/new/activity")["requests"]
@@ -268,7 +268,7 @@ def test_without_labels_enough_nothing_is_found(client: Client) -> None:
     assert all(g["verdict_labels"] > 30 for g in table["groups"])
 
 
-def test_of_very_many_findings_the_gravest_are_told_and_all_are_counted(client: Client) -> None:
+def test_of_very_many_findings_the_gravest_are_reported_and_all_are_counted(client: Client) -> None:
     many = [f"c{i}" for i in range(80)] + ["cat", "dog"]
     client.board["new"] = snapshot(20, classes=many, alerts={"min_accuracy": 0.999})
     state = client.get("/new")
@@ -277,7 +277,7 @@ def test_of_very_many_findings_the_gravest_are_told_and_all_are_counted(client: 
     assert state["findings"][0]["grouping"] == "all"
 
 
-def test_an_estimation_tells_what_it_knows_least(client: Client) -> None:
+def test_an_estimation_shows_what_it_knows_least(client: Client) -> None:
     whole = next(one for one in client.get("/m")["assessments"] if one["name"] == "whole")
     assert whole["found"].startswith("Most uncertain: [0")
 

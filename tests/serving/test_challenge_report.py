@@ -14,7 +14,7 @@ from service.serving.documents.models import model_state
 (STATE,) = model_state(challenged()).assessments
 
 
-def test_the_question_and_what_is_found_are_told_in_words() -> None:
+def test_the_question_and_what_is_found_are_reported_in_words() -> None:
     assert STATE.question == "Is v2 better than the model, by more than 1 percentage points?"
     assert STATE.found.startswith("v2 is better (")
     assert "worse in owl (" in STATE.found
@@ -32,7 +32,7 @@ def test_all_traffic_comes_first_and_then_who_differs_most_surely() -> None:
         assert one.evidence_worse == pytest.approx(there.evidence_worse[at])
 
 
-def test_the_terminal_tells_every_group_of_a_challenge() -> None:
+def test_the_terminal_shows_every_group_of_a_challenge() -> None:
     written = io.StringIO()
     Console(file=written, width=400).print(status_view([challenged()]))
     lines = written.getvalue().rstrip().splitlines()

@@ -41,12 +41,12 @@ def test_of_many_groups_that_have_drifted_five_are_named() -> None:
     assert told.drifted_groups == 7
 
 
-def test_it_is_told_by_which_groupings_labels_are_asked_there() -> None:
+def test_it_is_reported_by_which_groupings_labels_are_asked_there() -> None:
     asked = {state.settings.asked_grouping for state in drifting().assessments.values()}
     told = drift_summary(drifting()).sentence
     assert told.endswith(f"; a share of the label requests by {' and by '.join(sorted(asked))} goes there.")
 
 
-def test_where_no_assessment_asks_by_suspicion_no_label_is_promised() -> None:
+def test_without_an_assessment_that_follows_drift_no_label_is_announced() -> None:
     quiet = drifting(drift={"label_share": 0})
     assert "label" not in drift_summary(quiet).sentence

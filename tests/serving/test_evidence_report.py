@@ -38,7 +38,7 @@ def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels:
     return registry.get_sample_value(name, {"model": "m", "grouping": "class", **labels})
 
 
-def test_a_group_tells_its_evidence() -> None:
+def test_a_group_shows_its_evidence() -> None:
     assert EVIDENCE is not None
     told = group_state(TAKEN, "class", GROUPING, DOG).evidence
     assert told is not None
@@ -73,7 +73,7 @@ def test_a_finding_says_whether_evidence_confirms_it() -> None:
     assert not any(one.confirmed for one in others)
 
 
-def test_changes_are_told_with_their_times() -> None:
+def test_changes_are_reported_with_their_times() -> None:
     assert EVIDENCE is not None
     change = EVIDENCE.changes[GROUPING.groups.index("owl")]
     found = next(one for one in changes(TAKEN) if one.grouping == "class")
@@ -98,7 +98,7 @@ def test_e_values_are_samples_by_kind() -> None:
     assert sample(TAKEN, "credence_group_evidence_confirmed", group="cat", kind="below_threshold") == 0
 
 
-def test_groups_that_alarm_are_told_one_by_one_and_the_others_by_the_highest() -> None:
+def test_groups_that_alarm_are_reported_one_by_one_and_the_others_by_the_highest() -> None:
     taken = snapshot(200, alerts={"min_accuracy": 0.8}, forgetting=NOTHING_FORGOTTEN)
     evidence = taken.groupings["class"].evidence
     assert evidence is not None

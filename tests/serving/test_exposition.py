@@ -62,10 +62,10 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
     pipeline = PipelineMetrics(registry, lambda: NOW)
-    pipeline.takes_predictions(["m"])
-    pipeline.takes_labels(["m"])
-    pipeline.may_lead({"m": ["worst"]})
-    pipeline.learns_performance(["m"])
+    pipeline.start_prediction_counters(["m"])
+    pipeline.start_label_counters(["m"])
+    pipeline.start_request_counters({"m": ["worst"]})
+    pipeline.start_performance_counters(["m"])
     pipeline.dead_lettered("predictions", ["malformed"])
     pipeline.consumer_paused.labels("predictions")
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
@@ -148,7 +148,7 @@ def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() 
     assert (sample("wanted_labels"), sample("labels")) == (50, 65)
 
 
-def test_a_challenger_is_told_over_all_traffic_and_in_every_group() -> None:
+def test_a_challenger_is_reported_over_all_traffic_and_in_every_group() -> None:
     told = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
@@ -283,7 +283,7 @@ def test_score_bins_are_not_measured_by_the_accuracy_that_groups_must_have() -> 
     assert registry_of(the_snapshot()).get_sample_value(name, labels) is None
 
 
-def test_labels_are_told_by_outcome() -> None:
+def test_labels_are_reported_by_outcome() -> None:
     by_outcome = {
         outcome: registry_of(the_snapshot()).get_sample_value(
             "credence_group_labels",
@@ -307,7 +307,7 @@ def test_a_lag_in_seconds_grows_while_records_wait() -> None:
     assert registry.get_sample_value("credence_consumer_lag_seconds", labels) == 0
 
 
-def test_a_partition_that_went_to_another_process_is_not_told_any_more() -> None:
+def test_a_partition_that_went_to_another_process_is_not_reported_any_more() -> None:
     registry = CollectorRegistry()
     pipeline = PipelineMetrics(registry, lambda: NOW)
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
@@ -318,7 +318,7 @@ def test_a_partition_that_went_to_another_process_is_not_told_any_more() -> None
     assert registry.get_sample_value("credence_consumer_lag_seconds", labels) is None
 
 
-def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
+def test_what_was_estimated_earlier_is_what_its_labels_say() -> None:
     times = (NOW - 3_000, NOW)
     there = known(60, given=times)
     before = snapshot(60, given=times)
@@ -333,10 +333,10 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
 def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
     registry = CollectorRegistry()
     pipeline = PipelineMetrics(registry, lambda: NOW)
-    pipeline.takes_predictions(["m"])
-    pipeline.takes_labels(["m"])
-    pipeline.may_lead({"m": ["worst"]})
-    pipeline.learns_performance(["m"])
+    pipeline.start_prediction_counters(["m"])
+    pipeline.start_label_counters(["m"])
+    pipeline.start_request_counters({"m": ["worst"]})
+    pipeline.start_performance_counters(["m"])
     for name, labels in {
         "credence_predictions_consumed_total": {"model": "m"},
         "credence_prediction_times_clipped_total": {"model": "m", "direction": "past"},
@@ -350,7 +350,7 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
         assert registry.get_sample_value(name, labels) == 0
 
 
-def test_a_group_that_changed_tells_since_when_it_is_learned_anew() -> None:
+def test_a_group_that_changed_shows_since_when_it_is_estimated_again() -> None:
     registry = registry_of(the_snapshot())
     group = {"model": "m", "grouping": "class", "group": "cat"}
     assert registry.get_sample_value("credence_group_change_point_timestamp_seconds", group) == pytest.approx(

@@ -78,7 +78,7 @@ def test_every_answer_of_every_listener_has_its_security_headers(port: int) -> N
 @pytest.mark.parametrize(
     ("app", "path"), [("failing", "/fails"), ("failing api", "/api/models/m"), ("failing outside", "/")]
 )
-def test_an_error_is_logged_and_not_told(app: str, path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_is_logged_and_not_reported(app: str, path: str, caplog: pytest.LogCaptureFixture) -> None:
     server = WebServer(APPS[app], name="test", host="127.0.0.1", port=0)
     with caplog.at_level(logging.ERROR):
         status, _, body = get(server.port, path)

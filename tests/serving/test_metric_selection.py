@@ -45,25 +45,25 @@ TAKEN = snapshot(20, classes=MANY, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
 SHOWN = shown_groups(TAKEN, limit=10, before={})["class"]
 
 
-def test_few_groups_are_all_told() -> None:
+def test_few_groups_are_all_reported() -> None:
     assert shown_groups(TAKEN, limit=40, before={})["class"].names == TAKEN.groupings["class"].groups
 
 
 @pytest.mark.parametrize("change", [with_one("alerts", 33, True), with_one("mean", 33, 0.2)])
-def test_a_group_that_alerts_or_is_the_worst_is_told(change: dict[str, Any]) -> None:
+def test_a_group_that_alerts_or_is_the_worst_is_reported(change: dict[str, Any]) -> None:
     assert MANY[33] in told(**change)
 
 
-def test_a_group_that_is_least_known_for_its_traffic_is_told() -> None:
+def test_a_group_that_is_most_uncertain_for_its_traffic_is_reported() -> None:
     assert MANY[33] in told(**with_one("uncertainty", 33, 0.05))
 
 
-def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_told() -> None:
+def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_reported() -> None:
     mean = np.linspace(0.7, 0.5, 40)
     assert set(MANY[-5:]) < told(mean=mean, alerts=np.ones(40, dtype=np.bool_))
 
 
-def test_groups_that_were_told_are_told_again_when_little_has_changed() -> None:
+def test_groups_that_were_reported_are_reported_again_when_little_has_changed() -> None:
     mean = np.linspace(0.95, 0.8, 40)
     first = told(limit=16, mean=mean)
     mean[[31, 32]] = mean[[32, 31]]  # the last one told, and the first one that is not
@@ -81,7 +81,7 @@ def test_a_group_that_bears_the_name_of_the_others_is_one_of_them() -> None:
 
 
 @given(limit=st.integers(1, 39), seed=st.integers(0, 99))
-def test_never_more_are_told_than_the_bound(limit: int, seed: int) -> None:
+def test_never_more_are_reported_than_the_bound(limit: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = {name: rng.random(40) for name in FLAT} | {"alerts": rng.random(40) < 0.3}
     assert len(told(limit=limit, **columns)) == limit

@@ -53,7 +53,7 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str, str]:
         ("text/plain", "text/plain"),
     ],
 )
-def test_metrics_are_told_in_the_format_that_is_asked_for(accept: str, expected: str) -> None:
+def test_metrics_are_reported_in_the_format_that_is_asked_for(accept: str, expected: str) -> None:
     with served() as port:
         status, content_type, _ = ask(port, "/metrics", Accept=accept)
     assert status == 200

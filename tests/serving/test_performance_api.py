@@ -19,7 +19,7 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_the_performance_is_told_with_curves_and_thresholds(client: Client) -> None:
+def test_the_performance_is_reported_with_curves_and_thresholds(client: Client) -> None:
     status, told, _ = client.ask(f"{MODELS}/mail/performance/curve")
     assert status == 200
     assert (told["positive_class"], told["threshold"]) == ("spam", 0.5)
@@ -30,7 +30,7 @@ def test_the_performance_is_told_with_curves_and_thresholds(client: Client) -> N
     assert told["thresholds"][told["best"]]["met"] == pytest.approx(highest, abs=0.03)
 
 
-def test_the_model_itself_tells_it_in_short(client: Client) -> None:
+def test_the_model_itself_shows_it_in_short(client: Client) -> None:
     (told,) = client.ask(f"{MODELS}/mail")[1]["performances"]
     assert told["measures"][1]["target"] == 0.9
     assert told["measures"][1]["missed"] == performance().missed["recall"]

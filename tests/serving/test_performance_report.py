@@ -55,7 +55,7 @@ def printed(taken: ModelSnapshot, width: int = 400) -> str:
     return str(console.file.getvalue())
 
 
-def test_a_model_tells_its_performance_in_short() -> None:
+def test_a_model_shows_its_performance_in_short() -> None:
     (summary,) = model_state(the_snapshot()).performances
     assert (summary.name, summary.positive_class, summary.threshold) == ("curve", "spam", 0.5)
     assert (summary.taken_at, summary.labels) == (NOW, 100)
@@ -68,13 +68,13 @@ def test_a_model_tells_its_performance_in_short() -> None:
     ]
 
 
-def test_before_anything_was_learned_the_assessment_is_told_without_measures() -> None:
+def test_before_anything_was_learned_the_assessment_is_reported_without_measures() -> None:
     (summary,) = model_state(mail(None)).performances
     assert (summary.taken_at, summary.measures) == (None, [])
     assert summary.sentence.startswith("No estimate yet")
 
 
-def test_a_model_without_such_an_assessment_tells_of_none() -> None:
+def test_a_model_without_such_an_assessment_shows_no_performance() -> None:
     plain = dataclasses.replace(
         the_snapshot(),
         settings=the_snapshot().settings.model_copy(update={"assessments": {}}),
@@ -83,7 +83,7 @@ def test_a_model_without_such_an_assessment_tells_of_none() -> None:
     assert model_state(plain).performances == []
 
 
-def test_the_sentence_tells_how_the_classifier_does_and_which_targets_it_misses() -> None:
+def test_the_sentence_shows_how_the_classifier_does_and_which_targets_it_misses() -> None:
     (summary,) = performance_summaries(the_snapshot())
     assert summary.sentence.startswith(f"At its threshold of 0.5, precision on class spam is {precision()} [")
     missed, met = 100 * performance().missed["recall"], 100 * (1 - performance().missed["precision"])
@@ -149,7 +149,7 @@ def test_the_assessment_asks_and_has_found_something_in_words() -> None:
     assert told.next[0].why.startswith("precision and recall depend on how many of these are spam")
 
 
-def test_of_very_many_thresholds_those_that_differ_are_told() -> None:
+def test_of_very_many_thresholds_those_that_differ_are_reported() -> None:
     told = performance_state(the_snapshot(), "curve").thresholds
     assert len(performance().thresholds.thresholds) > MOST_THRESHOLDS >= len(told)
     for name in ("precision", "recall", "f1", "false_positive_rate"):
@@ -159,7 +159,7 @@ def test_of_very_many_thresholds_those_that_differ_are_told() -> None:
         assert np.abs(np.diff(means)).max() < own + 0.08, name
 
 
-def test_few_thresholds_are_all_told() -> None:
+def test_few_thresholds_are_all_reported() -> None:
     choice, few = performance().thresholds, np.arange(150, 201)
     part = dataclasses.replace(
         choice,
@@ -176,7 +176,7 @@ def test_few_thresholds_are_all_told() -> None:
     assert told.best == 20
 
 
-def test_the_operating_and_the_best_threshold_are_among_those_told() -> None:
+def test_the_operating_and_the_best_threshold_are_among_those_reported() -> None:
     told, choice = performance_state(the_snapshot(), "curve"), performance().thresholds
     best, operating = told.thresholds[told.best], told.thresholds[told.operating]
     assert best.threshold == choice.thresholds[choice.best]
@@ -218,7 +218,7 @@ def test_curves_tell_their_bands() -> None:
     assert_allclose([one.recall.lower for one in told.roc if one.recall is not None], performance().roc.lower)
 
 
-def test_how_the_scores_are_seen_is_told() -> None:
+def test_how_the_scores_are_seen_is_reported() -> None:
     seeing = performance_state(the_snapshot(), "curve").seeing
     assert seeing.way == performance().model
     assert sum(seeing.weights.values()) == pytest.approx(1)
@@ -264,12 +264,12 @@ def test_a_map_is_enough_to_apply_it_elsewhere() -> None:
         (mail(None), "curve", "platt"),
     ],
 )
-def test_what_was_not_learned_is_not_told(taken: ModelSnapshot, assessment: str, form: str) -> None:
+def test_what_was_not_learned_is_not_reported(taken: ModelSnapshot, assessment: str, form: str) -> None:
     with pytest.raises(NotKnown):
         recalibration(taken, assessment, form)
 
 
-def test_the_terminal_tells_the_performance_in_a_line() -> None:
+def test_the_terminal_shows_the_performance_in_a_line() -> None:
     assert f"curve: At its threshold of 0.5, precision on class spam is {precision()}" in printed(
         the_snapshot()
     )
@@ -303,7 +303,7 @@ def test_a_model_with_targets_is_watched() -> None:
         assert told.watched == watched
 
 
-def test_the_terminal_tells_every_member_of_an_ensemble() -> None:
+def test_the_terminal_shows_every_member_of_an_ensemble() -> None:
     shown = printed(pooled()).rstrip()
     assert "votes: the ensemble and its members" in shown
     assert [line.split()[0] for line in shown.splitlines()[-3:]] == ["ensemble", "first", "second"]

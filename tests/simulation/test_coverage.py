@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from service.statistics import beta
-from service.statistics.balance_heuristic import Asked, asked_densities, inverse
+from service.statistics.balance_heuristic import AssessmentLabels, inverse, label_densities
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
@@ -95,8 +95,10 @@ def watch(rng: np.random.Generator, there: World, task: tuple[str, str]) -> Iter
     cells, correct = np.empty(0, np.intp), np.empty(0)
     while True:
         fresh = np.ones(len(cells))
-        asked = [Asked(cell_groups, np.arange(len(cells)), shares)]
-        density = asked_densities(cells=cells, freshness=fresh, asked=asked, cell_count=len(cell_groups))
+        asked = [AssessmentLabels(cell_groups, np.arange(len(cells)), shares)]
+        density = label_densities(
+            cells=cells, freshness=fresh, assessments=asked, cell_count=len(cell_groups)
+        )
         labels = Labels(cells, correct, inverse(density[cells]), fresh, np.full(len(cells), -1))
         beliefs = believed(there, cell_groups, labels)
         if len(cells) in BUDGETS:

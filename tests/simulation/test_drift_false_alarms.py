@@ -21,7 +21,7 @@ def test_of_a_thousand_groups_that_stay_as_they_were_none_drifts_in_a_month_of_h
     drifted = np.zeros(GROUPS, np.bool_)
     suspected = 0
     for look in range(DAYS * HOURS):
-        found = mix_drift(reference, window, comparisons=GROUPS).surely
+        found = mix_drift(reference, window, comparisons=GROUPS).excess
         drifted |= found > DriftSettings().max_distance
         suspected += bool((found > 0).any())
         # Windows overlap: all but an hour of one is in the next.
@@ -41,5 +41,5 @@ def test_a_group_among_a_thousand_whose_scores_fall_is_found_within_a_day() -> N
     fallen[0] = np.diff(np.linspace(0, 1, BINS + 1) ** 2)
     reference = rng.multinomial(HOURS * A_GROUP_AN_HOUR, shares)
     recent = rng.multinomial(HOURS * A_GROUP_AN_HOUR, fallen)
-    drifted = mix_drift(reference, recent, comparisons=GROUPS).surely > DriftSettings().max_distance
+    drifted = mix_drift(reference, recent, comparisons=GROUPS).excess > DriftSettings().max_distance
     assert np.flatnonzero(drifted).tolist() == [0]

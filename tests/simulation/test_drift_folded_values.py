@@ -80,7 +80,7 @@ def drifted(then: TrafficCounts, lately: TrafficCounts) -> dict[tuple[str, str],
     for grouping, groups in names.items():
         for mix in GroupedTraffic(SPACE, SPACE.groupings[grouping], groups).mixes(then, lately):
             told = mix_drift(mix.reference, mix.recent, comparisons=comparisons)
-            which = np.flatnonzero(told.surely > DriftSettings().max_distance)
+            which = np.flatnonzero(told.excess > DriftSettings().max_distance)
             found[grouping, mix.name] = [groups[g] for g in which]
     return found
 

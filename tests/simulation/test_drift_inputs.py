@@ -19,7 +19,7 @@ from benchmarks.studies.inputs_watched import (
     watch,
 )
 from service.replay.digits import digits_recordings
-from service.statistics.drift import aimed_shares
+from service.statistics.drift import drift_label_shares
 
 GROUPS, RUNS = 10, 8
 PREDICTIONS = 100
@@ -99,7 +99,7 @@ def test_classes_that_shift_without_harm_drift_and_are_not_confirmed() -> None:
     for each in seen:
         assert each.flagged("classes")[-1, CHANGING]
         assert not each.flagged("scores").any()
-        shares = aimed_shares(each.suspicion[-1], each.flagged("any")[-1])
+        shares = drift_label_shares(each.drift_scores[-1], each.flagged("any")[-1])
         assert shares is not None
         assert shares[CHANGING] == 1
     labels = LabelStream(items(LOGISTIC), harmless, GROUPS, PREDICTIONS, alpha=0.05)

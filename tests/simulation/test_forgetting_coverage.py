@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.statistics.change_points import DETECTED, what_remains
+from service.statistics.change_points import DETECTED, change_point_weights
 
 RUN_LENGTH = 500
 NOMINAL = 0.95
@@ -36,7 +36,7 @@ def believed(labels: np.ndarray, truth: float, looks: range, *, forgetting: bool
         seen, detected, kept = labels[:, :look], np.zeros(len(labels), np.bool_), 1.0
         if forgetting:
             sizes = np.full(len(seen), look)
-            remains = what_remains(correct=seen.ravel(), sizes=sizes, run_length=RUN_LENGTH)
+            remains = change_point_weights(correct=seen.ravel(), sizes=sizes, run_length=RUN_LENGTH)
             detected, kept = remains.changed >= DETECTED, remains.factors.reshape(seen.shape)
         right, wrong = (kept * seen).sum(axis=1) + 0.5, (kept * ~seen).sum(axis=1) + 0.5
         ends = [special.betaincinv(right, wrong, tail) for tail in ((1 - NOMINAL) / 2, (1 + NOMINAL) / 2)]

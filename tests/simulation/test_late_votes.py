@@ -15,7 +15,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groups, weigh_labels
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact, Given
+from service.store.records import Fact, LabelFact
 
 REGIONS = [f"region-{number}" for number in range(5)]
 SPACE = CellSpace(
@@ -106,7 +106,7 @@ def entries(rng: np.random.Generator, there: World, *, before: bool) -> list[Out
                 voters="v2" if grouping == CHALLENGE else "",
             )
             true = "cat" if rng.random() < there.accuracy.ravel()[part] else "dog"
-            made.append(OutcomeEntry((number, 0), (number, 0), "a", fact, Given(true, float(number), "")))
+            made.append(OutcomeEntry((number, 0), (number, 0), "a", fact, LabelFact(true, float(number), "")))
     return made
 
 

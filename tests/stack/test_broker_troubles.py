@@ -181,12 +181,12 @@ def test_label_requests_wait_for_replicas_and_keep_their_ids(
     issue(site, draws[2:5])
     with pytest.raises(Unavailable):
         publisher.publish(NOW)
-    assert len(store.outbox()) == 3
+    assert len(store.read_outbox()) == 3
     missing.start()
     wait_for(lambda: len(topic.described()["isr_nodes"]) == 3, seconds=30, what="all in sync")
     assert publisher.publish(NOW) == 3
     producer.close()
-    assert store.outbox() == {}
+    assert store.read_outbox() == {}
     published = [json.loads(value)["item_id"] for value in values(topic)]
     assert set(published) == {draw.item_id for draw in draws[:5]}
 

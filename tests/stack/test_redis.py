@@ -17,7 +17,7 @@ from service.config.settings import RedisSettings
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import Unavailable
 from service.store.client import build_redis
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import lease_key
 from service.store.lease import LeaderLease
 
@@ -66,7 +66,7 @@ def test_a_write_to_a_cluster_whose_reply_is_lost_is_not_repeated(
     with wired(cluster, clustered) as (wires, far):
         far.client.get(key)  # so that a connection stands
         wires.become("loses_replies")
-        with pytest.raises(Unavailable), unavailable_when_away():
+        with pytest.raises(Unavailable), translate_redis_errors():
             far.client.incr(key)
     assert clustered.client.get(key) == b"1"
 
@@ -82,7 +82,7 @@ def test_a_pipeline_to_a_cluster_whose_reply_is_lost_is_not_repeated(
         pipeline.incr(key)
         pipeline.incr(key)
         wires.become("loses_replies")
-        with pytest.raises(Unavailable), unavailable_when_away():
+        with pytest.raises(Unavailable), translate_redis_errors():
             pipeline.execute()
     assert clustered.client.get(key) == b"2"
 
@@ -102,7 +102,7 @@ def test_a_read_that_meets_a_moved_slot_finds_it_at_the_next_try(
     move_slot(cluster, clustered.client.keyslot(key))
     pipeline = clustered.client.pipeline(transaction=True)
     pipeline.get(key)
-    with pytest.raises(Unavailable), unavailable_when_away():
+    with pytest.raises(Unavailable), translate_redis_errors():
         pipeline.execute()
     pipeline = clustered.client.pipeline(transaction=True)
     pipeline.get(key)

@@ -21,7 +21,7 @@ from service.config.settings import RedisSettings
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import ConfigurationError, Refused, Unavailable
 from service.store.client import build_redis
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 
 PASSWORD = "a-secret-of-the-tests"
 DAY = dt.timedelta(days=1)
@@ -49,7 +49,7 @@ def allow(server: EmbeddedRedis, name: str, *rules: str) -> None:
 
 def reach(url: str, **more: Any) -> bytes:
     """Ask a Redis for a key."""
-    with build_redis(RedisSettings.model_validate({"url": url} | more)) as client, unavailable_when_away():
+    with build_redis(RedisSettings.model_validate({"url": url} | more)) as client, translate_redis_errors():
         return bytes(client.get("key") or b"")
 
 
@@ -110,7 +110,7 @@ def test_a_right_that_is_missing_is_told_of_a_pipeline_without_what_was_sent(ser
         with build_redis(settings) as client:
             pipeline = client.pipeline(transaction=False)
             pipeline.set("key", "confidential")
-            with pytest.raises(Refused, match=r"\(SET\)") as told, unavailable_when_away():
+            with pytest.raises(Refused, match=r"\(SET\)") as told, translate_redis_errors():
                 pipeline.execute()
         assert "confidential" not in str(told.value)
 
@@ -214,14 +214,14 @@ def test_a_certificate_that_is_renewed_in_place_counts_without_a_restart(encrypt
     old = encrypted.authority.issue_cert("me@example.com", not_before=now - 2 * DAY, not_after=now - DAY)
     settings = encrypted.settings | encrypted.write("renewed", old)
     with build_redis(RedisSettings.model_validate({"url": encrypted.url} | settings)) as client:
-        with pytest.raises(Refused, match="check the certificates"), unavailable_when_away():
+        with pytest.raises(Refused, match="check the certificates"), translate_redis_errors():
             client.get("key")
         encrypted.write("renewed", encrypted.authority.issue_cert("me@example.com"))
         assert client.get("key") is None
         (encrypted.folder / "renewed.key").unlink()
         assert client.get("key") is None  # a connection that stands goes on
         client.connection_pool.disconnect()
-        with pytest.raises(Refused, match=r"redis\.certificate_file"), unavailable_when_away():
+        with pytest.raises(Refused, match=r"redis\.certificate_file"), translate_redis_errors():
             client.get("key")
 
 

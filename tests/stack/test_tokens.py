@@ -135,7 +135,7 @@ def test_clients_go_on_over_many_sessions_without_losing_a_connection(
         topic.send(1)
         reader.wait_for_count(1)
         before, logins = len(endpoint.asked), _logins(caplog)
-        connected = _connected(caplog, verifying)
+        open_client = _connected(caplog, verifying)
         sent = 1
 
         def renewed() -> bool:
@@ -149,7 +149,7 @@ def test_clients_go_on_over_many_sessions_without_losing_a_connection(
         assert reader.loop.state == "running"
         # A token is asked for before the login that it is for.
         wait_for(lambda: _logins(caplog) >= logins + sessions, seconds=60, what=f"{sessions} logins")
-        assert _connected(caplog, verifying) == connected
+        assert _connected(caplog, verifying) == open_client
         assert "re-authentication failed" not in caplog.text
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from benchmarks.change_evidence import log_e_changed
 from service.statistics.e_detector import (
     advance_bets,
     change_point,
-    log_e_changed,
     log_wealth_of_bets,
     no_bets,
 )
@@ -25,32 +25,43 @@ def unstaked(labels: int) -> float:
     return float((1 + labels / 100) ** -0.5)
 
 
+def evidence_of(labels: np.ndarray, accuracy: float) -> float:
+    """Log e-value of a decline of one group after all its labels."""
+    groups, none = np.zeros(len(labels), np.intp), np.zeros(1, np.intp)
+    sums = advance_bets(no_bets(1), labels, groups, np.array([accuracy]), none)
+    return float(log_wealth_of_bets(sums, np.array([float(len(labels))]))[0])
+
+
 def lower(accuracy: float) -> np.ndarray:
     return np.asarray(special.expit(special.logit(accuracy) - np.log(ODDS)))
 
 
 @given(labels=st.lists(st.booleans(), min_size=1, max_size=30), accuracy=st.floats(0.1, 0.98))
 def test_at_each_label_a_share_of_the_stake_is_bet_on_a_decline(labels: list[bool], accuracy: float) -> None:
-    sums, told = np.zeros(len(ODDS)), []
+    sums = np.zeros(len(ODDS))
     for number, label in enumerate(labels):
         ratio = lower(accuracy) / accuracy if label else (1 - lower(accuracy)) / (1 - accuracy)
         sums = (sums + unstaked(number) - unstaked(number + 1)) * ratio
-        told.append(np.log(sums.mean() + unstaked(number + 1)))
-    assert log_e_changed(np.array(labels), accuracy) == pytest.approx(told)
+        expected = np.log(sums.mean() + unstaked(number + 1))
+        assert evidence_of(np.array(labels[: number + 1]), accuracy) == pytest.approx(expected)
 
 
 @given(labels=st.lists(st.booleans(), max_size=20), accuracy=st.floats(0.1, 0.98))
 def test_one_more_label_leaves_evidence_as_it_is_on_average(labels: list[bool], accuracy: float) -> None:
     def evidence(more: bool) -> float:
-        return float(np.exp(log_e_changed(np.array([*labels, more]), accuracy)[-1]))
+        return float(np.exp(evidence_of(np.array([*labels, more], np.bool_), accuracy)))
 
-    before = float(np.exp(log_e_changed(np.array(labels), accuracy)[-1])) if labels else 1.0
+    before = float(np.exp(evidence_of(np.array(labels, np.bool_), accuracy)))
     assert accuracy * evidence(True) + (1 - accuracy) * evidence(False) == pytest.approx(before)
 
 
 def test_healthy_groups_are_seldom_ever_found_to_have_changed() -> None:
     rng = np.random.default_rng(3)
-    ever = [log_e_changed(rng.random(2_000) < 0.9, 0.9).max() >= np.log(20) for _ in range(300)]
+    groups, sums, ever = np.arange(300), no_bets(300), np.zeros(300, np.bool_)
+    for number in range(2_000):
+        labels, seen = rng.random(300) < 0.9, np.full(300, number)
+        sums = advance_bets(sums, labels, groups, np.full(300, 0.9), seen)
+        ever |= log_wealth_of_bets(sums, seen + 1.0) >= np.log(20)
     # Ville's inequality; the mean of so many is far below the bound, as the path ends.
     assert np.mean(ever) <= 0.05
 
@@ -68,8 +79,14 @@ def test_bets_on_many_groups_advance_as_each_by_itself(labels: list[tuple[bool, 
     found = log_wealth_of_bets(sums, seen.astype(np.float64))
     for group in range(3):
         own = np.array([c for c, g in labels if g == group], dtype=np.bool_)
-        told = log_e_changed(own, accuracy[group])
-        assert found[group] == pytest.approx(told[-1] if len(own) else 0.0)
+        assert found[group] == pytest.approx(evidence_of(own, accuracy[group]))
+
+
+@given(labels=st.lists(st.booleans(), max_size=30), accuracy=st.floats(0.1, 0.98))
+def test_benchmarks_compute_the_same_evidence_after_every_label(labels: list[bool], accuracy: float) -> None:
+    outcomes = np.array(labels, np.bool_)
+    after_each = [evidence_of(outcomes[: number + 1], accuracy) for number in range(len(outcomes))]
+    assert log_e_changed(outcomes, accuracy) == pytest.approx(after_each)
 
 
 def test_a_decline_is_dated() -> None:
@@ -98,10 +115,10 @@ def test_no_labels_date_nothing() -> None:
 
 
 def test_no_labels_are_no_evidence() -> None:
-    assert len(log_e_changed(np.zeros(0, np.bool_), 0.9)) == 0
+    assert evidence_of(np.zeros(0, np.bool_), 0.9) == 0
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 1.0])
 def test_an_accuracy_that_no_label_can_refute_is_refused(accuracy: float) -> None:
     with pytest.raises(ValueError, match="strictly within 0 and 1"):
-        log_e_changed(np.ones(3, np.bool_), accuracy)
+        evidence_of(np.ones(3, np.bool_), accuracy)

@@ -51,7 +51,7 @@ def test_of_a_long_reference_it_is_nearly_that_of_a_known_accuracy() -> None:
     assert told(60, 40, 9_000_000, 1_000_000) == pytest.approx(known, abs=0.5)
 
 
-def test_many_groups_are_told_at_once() -> None:
+def test_many_groups_are_reported_at_once() -> None:
     correct, wrong = np.array([80.0, 95.0]), np.array([40.0, 5.0])
     together = log_e_declined(correct, wrong, np.array(900.0), np.array(100.0))
     alone = [told(80, 40, 900, 100), told(95, 5, 900, 100)]

@@ -14,11 +14,11 @@ from service.domain.arrays import Floats, Ints
 from service.statistics.drift import (
     FALSE_SHARE,
     MixDrift,
+    drift_scores,
     expected_accuracy,
     kolmogorov_smirnov,
     mix_counts,
     mix_drift,
-    suspicion,
     volume_ratio,
 )
 
@@ -37,7 +37,7 @@ def test_the_distance_of_two_mixes_is_that_of_scipy(both: Ints) -> None:
 @given(COUNTS)
 def test_what_is_sure_is_never_more_than_what_is_observed(both: Ints) -> None:
     drift = mix_drift(both[:1], both[1:], comparisons=1)
-    assert 0 <= drift.surely[0] <= np.nan_to_num(drift.distance[0])
+    assert 0 <= drift.excess[0] <= np.nan_to_num(drift.distance[0])
 
 
 def test_mixes_that_have_no_kind_in_common_are_one_apart() -> None:
@@ -74,7 +74,7 @@ def test_samples_of_one_mix_are_apart_by_no_more_than_noise(size: int, kinds: in
     for _ in range(looks):
         reference, recent = rng.multinomial(10 * size, shares), rng.multinomial(size, shares)
         # As if each comparison were the only one: so many are wrong by chance that they can be counted.
-        found += int((mix_drift(reference, recent, comparisons=1).surely > 0).sum())
+        found += int((mix_drift(reference, recent, comparisons=1).excess > 0).sum())
     # The quantile is exceeded as often as was asked for, or less; four standard errors above.
     expected = FALSE_SHARE * groups * looks
     assert found <= expected + 4 * np.sqrt(expected)
@@ -86,7 +86,7 @@ def test_among_a_thousand_groups_that_stay_as_they_were_none_is_suspected_day_af
     shares = mixes_that_stay(rng, groups, 10)
     reference = rng.multinomial(1_000, shares)
     looks_with_any = sum(
-        bool((mix_drift(reference, rng.multinomial(200, shares), comparisons=groups).surely > 0).any())
+        bool((mix_drift(reference, rng.multinomial(200, shares), comparisons=groups).excess > 0).any())
         for _ in range(days)
     )
     # FALSE_SHARE is of looks, so of a hundred one may have any with a probability of a tenth; two, of 1/200.
@@ -103,25 +103,25 @@ def test_what_is_sure_is_no_more_than_the_distance_of_the_mixes_themselves(shift
     reference = rng.multinomial(500, np.tile(before, (groups, 1)))
     recent = rng.multinomial(250, np.tile(after, (groups, 1)))
     drift = mix_drift(reference, recent, comparisons=1)
-    assert np.mean(drift.surely > jensenshannon(before, after, base=2)) <= FALSE_SHARE
-    assert np.all(drift.surely > 0) or shift < 1
+    assert np.mean(drift.excess > jensenshannon(before, after, base=2)) <= FALSE_SHARE
+    assert np.all(drift.excess > 0) or shift < 1
 
 
 def test_more_comparisons_leave_less_that_is_sure() -> None:
     reference, recent = np.array([[500, 500]]), np.array([[90, 10]])
-    one, many = (mix_drift(reference, recent, comparisons=n).surely[0] for n in (1, 10_000))
+    one, many = (mix_drift(reference, recent, comparisons=n).excess[0] for n in (1, 10_000))
     assert 0 < many < one
 
 
 def test_a_group_without_recent_traffic_is_not_suspected() -> None:
     drift = mix_drift(np.array([[5, 5]]), np.array([[0, 0]]), comparisons=1)
     assert np.isnan(drift.distance[0])
-    assert drift.surely[0] == 0
+    assert drift.excess[0] == 0
 
 
-def test_suspicion_is_by_the_mix_that_tells_most() -> None:
+def test_the_drift_score_is_the_largest_excess_over_all_mixes() -> None:
     mixes = [MixDrift(np.ones(2), np.array(surely)) for surely in ([0.1, 0.3], [0.2, 0.0])]
-    assert suspicion(mixes).tolist() == [0.2, 0.3]
+    assert drift_scores(mixes).tolist() == [0.2, 0.3]
 
 
 def test_cells_are_summed_by_group_and_kind() -> None:

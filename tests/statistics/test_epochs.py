@@ -8,10 +8,10 @@ import pytest
 from service.statistics.epochs import (
     Draws,
     Margin,
-    drawn_densities,
+    epoch_label_densities,
     epoch_shares,
-    left_by_region,
     recent_weights,
+    retention_by_region,
     share_ratios,
 )
 
@@ -57,7 +57,7 @@ def test_labels_may_tell_cells_roughly() -> None:
 def test_where_the_groups_that_are_asked_move_densities_are_labels_over_the_share_now() -> None:
     labels = np.array([[4, 5, 6], [7, 8, 9], [1, 2, 3], [0, 0, 0]], np.float64)
     drawn = Draws(REGION, labels, SHARES)
-    found = drawn_densities([drawn], np.ones((6, 3)), JOINT / JOINT[0])
+    found = epoch_label_densities([drawn], np.ones((6, 3)), JOINT / JOINT[0])
     assert found == pytest.approx((labels.sum(axis=1)[:-1] / SHARES[0])[REGION])
 
 
@@ -67,7 +67,7 @@ def test_weighted_labels_by_class_have_the_regions_of_now() -> None:
     labels[-1] = 0
     # How many labels of each cell there are, by epoch.
     expected = 100 * JOINT / of_class[:, CLASS]
-    density = drawn_densities([Draws(CLASS, labels, of_class)], np.ones((6, 3)), JOINT / JOINT[0])
+    density = epoch_label_densities([Draws(CLASS, labels, of_class)], np.ones((6, 3)), JOINT / JOINT[0])
     mass = expected.sum(axis=0) / density
     assert mass == pytest.approx(JOINT[0])
 
@@ -75,14 +75,14 @@ def test_weighted_labels_by_class_have_the_regions_of_now() -> None:
 def test_a_group_with_few_stale_labels_counts_as_having_one() -> None:
     labels = np.array([[1.0], [0.0], [0.0]])
     drawn = Draws(np.array([0, 1, 2]), labels, np.array([[0.5, 0.5]]))
-    found = drawn_densities([drawn], np.full((3, 1), 1e-3), np.ones((1, 3)))
+    found = epoch_label_densities([drawn], np.full((3, 1), 1e-3), np.ones((1, 3)))
     assert found == pytest.approx([2.0, 0.0, 0.0])
 
 
 def test_of_cells_that_changed_alike_as_much_is_left_in_every_epoch() -> None:
     whole = np.array([[2, 4], [2, 0], [5, 0]], np.float64)
     left = np.array([[2, 1], [1, 0], [4, 0]], np.float64)
-    found = left_by_region(np.array([0, 0, 1]), whole, left)
+    found = retention_by_region(np.array([0, 0, 1]), whole, left)
     assert found == pytest.approx(np.array([[0.75, 0.25], [0.75, 0.25], [0.8, 0.8]]))
 
 

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from service.statistics.change_points import DETECTED, FEWEST, Remains, what_remains
+from service.statistics.change_points import DETECTED, FEWEST, ChangePointWeights, change_point_weights
 
 RUN_LENGTH = 1_000
 OUTCOMES = st.lists(st.booleans(), min_size=0, max_size=150)
 
 
-def remains(*groups: list[bool] | np.ndarray, run_length: float = RUN_LENGTH) -> Remains:
+def remains(*groups: list[bool] | np.ndarray, run_length: float = RUN_LENGTH) -> ChangePointWeights:
     sizes = np.array([len(group) for group in groups], dtype=np.intp)
     correct = np.concatenate([np.asarray(group, dtype=np.bool_) for group in groups])
-    return what_remains(correct=correct, sizes=sizes, run_length=run_length)
+    return change_point_weights(correct=correct, sizes=sizes, run_length=run_length)
 
 
 def changed_at(number: int, before: float, after: float, *, then: int, seed: int) -> np.ndarray:
@@ -168,7 +168,9 @@ def test_places_that_stand_for_several_labels_tell_the_same() -> None:
 
 
 def test_no_groups_keep_nothing() -> None:
-    found = what_remains(correct=np.zeros(0, np.bool_), sizes=np.zeros(0, np.intp), run_length=RUN_LENGTH)
+    found = change_point_weights(
+        correct=np.zeros(0, np.bool_), sizes=np.zeros(0, np.intp), run_length=RUN_LENGTH
+    )
     assert len(found.factors) == len(found.changed) == len(found.before) == 0
 
 

@@ -24,8 +24,8 @@ def labelled() -> GroupedLabels:
         groups,
         scores=rng.beta(4, 1, count),
         correct=rng.random(count) < 0.8,
-        then=rank < 100,
-        counted=np.ones(count, np.bool_),
+        in_reference=rank < 100,
+        is_counted=np.ones(count, np.bool_),
     )
 
 

@@ -34,7 +34,7 @@ def test_an_estimate_weights_patterns_by_their_traffic_not_by_their_labels() -> 
     np.testing.assert_allclose(estimate, [0.25 * 0.5 + 0.75 * 1.0, 1.0])
 
 
-def test_a_single_pattern_is_believed_as_a_beta_with_jeffreys_prior() -> None:
+def test_a_single_pattern_is_estimated_as_a_beta_with_jeffreys_prior() -> None:
     allocation = allocate(VotePatterns(np.array([1]), np.array([7.0]), 1), 20)
     told = believed(allocation, np.array([20.0]), np.array([18.0]))
     lower, upper = beta.interval(np.array([18.5]), np.array([2.5]), 0.95)
@@ -43,7 +43,7 @@ def test_a_single_pattern_is_believed_as_a_beta_with_jeffreys_prior() -> None:
 
 
 @given(seeds)
-def test_without_labels_every_member_is_believed_as_the_prior_says(seed: int) -> None:
+def test_without_labels_every_member_is_estimated_as_the_prior_says(seed: int) -> None:
     allocation, labels, _ = example(seed)
     told = believed(allocation, 0 * labels, 0 * labels)
     lower, upper = beta.interval(np.array([0.5]), np.array([0.5]), 0.95)
@@ -85,7 +85,7 @@ def test_more_labels_that_say_the_same_make_an_interval_narrower(seed: int) -> N
 
 
 @given(seeds)
-def test_many_runs_at_once_are_believed_as_each_by_itself(seed: int) -> None:
+def test_many_runs_at_once_are_estimated_as_each_by_itself(seed: int) -> None:
     allocation, labels, positive = example(seed)
     both = believed(allocation, np.stack((labels, 3 * labels)), np.stack((positive, 3 * positive)))
     alone = believed(allocation, labels, positive)

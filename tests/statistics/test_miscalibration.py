@@ -29,7 +29,7 @@ def test_where_scores_are_right_a_label_leaves_evidence_the_same_on_average(
     assert score * np.exp(after[0]) + (1 - score) * np.exp(after[1]) == pytest.approx(1)
 
 
-def test_groups_are_told_each_by_itself() -> None:
+def test_groups_are_reported_each_by_itself() -> None:
     rng = np.random.default_rng(0)
     scores, correct, groups = rng.random(60), rng.random(60) < 0.5, rng.integers(0, 3, 60)
     together = log_e_miscalibrated(log_gains(scores, correct, groups, 4))

@@ -223,7 +223,7 @@ def test_an_overconfident_model_is_found_out_in_groups_without_labels_too() -> N
     assert upper[3] - lower[3] > 1.5 * (upper[0] - lower[0])
 
 
-def test_a_group_unlike_the_others_is_believed_by_its_own_labels() -> None:
+def test_a_group_unlike_the_others_is_estimated_by_its_own_labels() -> None:
     labels = np.full((6, BINS), 8.0)
     right = np.round(labels * MIDDLES)
     right[5] = counts(0, 0, 1, 2, 3)

@@ -44,7 +44,7 @@ def test_runs_are_independent() -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 256, 257, 70_000])
-def test_ranks_of_any_number_of_groups_are_told(groups: int) -> None:
+def test_ranks_of_any_number_of_groups_are_reported(groups: int) -> None:
     draws = np.random.default_rng(groups).permutation(groups).astype(float)[None]
     np.testing.assert_array_equal(ranking.ranks(draws), draws)
 

@@ -38,7 +38,7 @@ def test_scores_that_are_right_are_left_as_they_are(form: Form) -> None:
     )
 
 
-def test_a_logistic_curve_is_told_by_its_coefficients() -> None:
+def test_a_logistic_curve_is_reported_by_its_coefficients() -> None:
     rng = np.random.default_rng(0)
     told = recalibrate(straight(rng.normal(0.5, 0.2, 200), rng.normal(2.0, 0.1, 200)), "platt")
     offset, slope = told.coefficients["offset"], told.coefficients["slope"]

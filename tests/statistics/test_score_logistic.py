@@ -8,7 +8,7 @@ from scipy import integrate, special, stats
 
 from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, with_lapses
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, ScoreBins, bin_scores
-from service.statistics.binary.score_logistic import LogisticPrior, fit_logistic, projected
+from service.statistics.binary.score_logistic import LogisticPrior, fit_logistic, project_logistic
 
 PRIOR = LogisticPrior(0.3, 0.8, 0.2, 0.4)
 
@@ -63,7 +63,7 @@ def test_many_labels_tell_the_curve() -> None:
 def test_a_curve_is_nearest_to_itself() -> None:
     values = np.linspace(-4, 4, 50)
     design = np.column_stack((np.ones(50), values))
-    told = projected(
+    told = project_logistic(
         design, special.expit(0.7 + 1.4 * values), np.full(50, 0.02), towards=np.array([0.0, 1.0])
     )
     assert told == pytest.approx([0.7, 1.4], abs=1e-3)
@@ -72,7 +72,9 @@ def test_a_curve_is_nearest_to_itself() -> None:
 def test_a_curve_near_a_step_is_steep_and_finite() -> None:
     values = np.linspace(-4, 4, 50)
     design = np.column_stack((np.ones(50), values))
-    told = projected(design, (values > 0).astype(float), np.full(50, 0.02), towards=np.array([0.0, 1.0]))
+    told = project_logistic(
+        design, (values > 0).astype(float), np.full(50, 0.02), towards=np.array([0.0, 1.0])
+    )
     assert 5 < told[1] < 500
 
 

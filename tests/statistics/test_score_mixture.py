@@ -103,7 +103,7 @@ def test_ten_negative_labels_make_no_mixture_sure() -> None:
     assert -12 < fitted(bin_scores(scores, labels)).log_label_evidence < 0
 
 
-def test_the_draws_that_are_left_of_many_labels_are_told() -> None:
+def test_the_draws_that_are_left_of_many_labels_are_reported() -> None:
     bins = separated(12_000, known=8_000)
     fit = fitted(bins)
     different = len(np.unique(fit.probabilities[:, len(bins.counts) // 2]))
@@ -133,7 +133,7 @@ def test_margins_of_a_linear_machine_are_fitted() -> None:
     assert "logit-normal" not in (fit.negative, fit.positive)
 
 
-def test_the_same_seed_tells_the_same() -> None:
+def test_the_same_seed_gives_the_same() -> None:
     one, other = fitted(separated(known=10)), fitted(separated(known=10))
     assert np.array_equal(one.probabilities, other.probabilities)
     assert one.log_label_evidence == other.log_label_evidence

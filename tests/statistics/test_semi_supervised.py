@@ -57,7 +57,7 @@ def test_of_classes_that_overlap_the_mixture_is_not_believed() -> None:
     assert error(posterior, special.expit(1.7 * special.logit(posterior.bins.scores))) < 0.08
 
 
-def test_of_classes_that_are_separated_the_mixture_tells_what_labels_do_not() -> None:
+def test_of_classes_that_are_separated_the_mixture_shows_what_labels_do_not() -> None:
     scores, probabilities = two_lumps()
     posterior = learnt(labelled(scores, probabilities, 40))
     assert posterior.weights["mixture"] + posterior.weights["informed"] > 0.5
@@ -65,7 +65,7 @@ def test_of_classes_that_are_separated_the_mixture_tells_what_labels_do_not() ->
     assert error(posterior, truth) < 0.03
 
 
-def test_without_a_label_it_tells_how_unsure_it_is() -> None:
+def test_without_a_label_it_shows_how_unsure_it_is() -> None:
     posterior = learnt(labelled(*overlapping(), 0))
     shares = posterior.probabilities @ posterior.bins.counts / posterior.bins.total
     lower, upper = np.quantile(shares, [0.025, 0.975])
@@ -94,7 +94,7 @@ def test_margins_are_learnt_too() -> None:
     assert error(posterior, special.expit(2 * posterior.bins.scores)) < 0.06
 
 
-def test_the_same_seed_tells_the_same() -> None:
+def test_the_same_seed_gives_the_same() -> None:
     one, other = (learnt(labelled(*two_lumps(1_000), 20)) for _ in range(2))
     assert np.array_equal(one.probabilities, other.probabilities)
 

@@ -46,7 +46,7 @@ def test_more_labels_make_a_group_stand_on_its_own() -> None:
     assert (many > 0.8).all()
 
 
-def test_the_document_of_a_group_tells_its_own_rate_and_share() -> None:
+def test_the_document_of_a_group_shows_its_own_rate_and_share() -> None:
     taken = snapshot()
     grouping = taken.groupings["class"]
     for told in group_table(taken, "class").groups:
@@ -55,5 +55,5 @@ def test_the_document_of_a_group_tells_its_own_rate_and_share() -> None:
         assert told.own_share == grouping.own_share[at]
 
 
-def test_the_document_of_a_group_without_labels_tells_that_it_has_no_rate() -> None:
+def test_the_document_of_a_group_without_labels_shows_that_it_has_no_rate() -> None:
     assert {group.own_rate for group in group_table(snapshot(0), "class").groups} == {None}

@@ -9,17 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.statistics.balance_heuristic import (
-    Asked,
-    asked_densities,
+    AssessmentLabels,
     effective_counts,
-    even_say,
+    even_sample_weight,
     inverse,
+    label_densities,
 )
 
 
-def balance_weights(cells: np.ndarray, freshness: np.ndarray, asked: list[Asked]) -> np.ndarray:
+def balance_weights(cells: np.ndarray, freshness: np.ndarray, asked: list[AssessmentLabels]) -> np.ndarray:
     count = len(asked[0].groups)
-    return inverse(asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=count)[cells])
+    return inverse(
+        label_densities(cells=cells, freshness=freshness, assessments=asked, cell_count=count)[cells]
+    )
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))
@@ -30,7 +32,7 @@ def test_for_one_assessment_the_counts_of_its_groups_are_plain(seed: int, count:
     correct = rng.integers(0, 2, count).astype(float)
     ones = np.ones(count)
     shares = rng.dirichlet(np.ones(3))
-    weights = balance_weights(cells, ones, [Asked(cell_groups, np.arange(count), shares)])
+    weights = balance_weights(cells, ones, [AssessmentLabels(cell_groups, np.arange(count), shares)])
     groups = cell_groups[cells]
     labels, right = effective_counts(
         groups=groups, group_count=3, weights=weights, freshness=ones, correct=correct
@@ -113,7 +115,7 @@ def test_labels_asked_by_class_do_not_bias_the_accuracy_of_regions() -> None:
         )
         correct = (rng.random(200) < accuracy[cells]).astype(float)
         ones = np.ones(200)
-        drawn = Asked(by_class, np.arange(200), np.bincount(by_class, weights=traffic))
+        drawn = AssessmentLabels(by_class, np.arange(200), np.bincount(by_class, weights=traffic))
         weights = balance_weights(cells, ones, [drawn])
         for estimates, used in ((plain, ones), (weighted, weights)):
             n, r = effective_counts(
@@ -178,17 +180,17 @@ def test_weights_from_marginal_tables_are_those_from_the_joint_table(seed: int, 
         order = np.flatnonzero(shares > 0)[::-1]
         numbers = np.full(len(shares), len(order))
         numbers[order] = np.arange(len(order))
-        asked.append(Asked(numbers[groups[present]], labels, shares[order]))
+        asked.append(AssessmentLabels(numbers[groups[present]], labels, shares[order]))
     found = balance_weights(label_cells, joint.freshness, asked)
     np.testing.assert_allclose(found, joint_weights(joint), rtol=1e-9)
 
 
 def test_a_cell_without_a_group_gets_nothing_from_the_grouping() -> None:
     groups = np.array([0, 1, 1])
-    density = asked_densities(
+    density = label_densities(
         cells=np.array([0, 0, 1]),
         freshness=np.ones(3),
-        asked=[Asked(groups, np.arange(3), np.array([0.5]))],
+        assessments=[AssessmentLabels(groups, np.arange(3), np.array([0.5]))],
         cell_count=3,
     )
     assert density.tolist() == [4.0, 0.0, 0.0]
@@ -225,10 +227,10 @@ def told_with_known_parts(
     even = expected(REGIONS, np.full(2, evenly))
     uneven = [expected(REGIONS, by_region), expected(PART, by_part)]
     densities = [
-        asked_densities(
+        label_densities(
             cells=np.arange(len(share)),
             freshness=labels,
-            asked=[Asked(groups, np.flatnonzero(labels), shares(groups))],
+            assessments=[AssessmentLabels(groups, np.flatnonzero(labels), shares(groups))],
             cell_count=len(share),
         )
         for groups, labels in ((REGIONS, even), (REGIONS, uneven[0]), (PART, uneven[1]))
@@ -236,7 +238,7 @@ def told_with_known_parts(
     known = densities[1] + densities[2]
     strata = np.arange(STRATA) * PARTS
     within = share / shares(OF_STRATUM)[OF_STRATUM]
-    say = even_say(
+    say = even_sample_weight(
         even=densities[0][strata],
         parts=[(within[strata + part], known[strata + part]) for part in range(PARTS)],
         unlabelled=float(share[known == 0].sum()),

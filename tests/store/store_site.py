@@ -36,7 +36,7 @@ from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
-from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
+from service.store.requests import Draw, IssueStatus, OpenRequest, Payment, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
 from service.telemetry.instruments import PipelineMetrics
 
@@ -175,7 +175,7 @@ class Site:
     def answer(self, model: str, true_class: Callable[[int], str]) -> list[int]:
         """Answer every open request; the numbers of its items, by which their true classes are told."""
         opened = self.reader(model).requests().open
-        waiting = [json.loads(text) for text in self.requests(model).outbox().values()]
+        waiting = [json.loads(text) for text in self.requests(model).read_outbox().values()]
         asked = {int(one["item_id"]): one["request_id"] for one in waiting if one["request_id"] in opened}
         events = [
             LabelEvent(request, str(item), "answer", true_class(item), f"{item:016x}", NOW, "ana")
@@ -420,13 +420,13 @@ def issue(
     assessment: str = "ask",
     window: str = "ask|0",
     budget: int = 100,
+    payment: Payment | None = None,
     connection: Connection | None = None,
 ) -> list[IssueStatus]:
     return site.requests("m", connection).issue(
         epoch=epoch,
         assessment=assessment,
-        window=window,
-        budget=budget,
+        payment=Payment(window, budget) if payment is None else payment,
         now=NOW,
         draws=draws,
     )

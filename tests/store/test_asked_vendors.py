@@ -30,7 +30,7 @@ from service.domain.messages import LabelRequest
 from service.monitoring.request_builder import VendorAssignment
 from service.store.connection import Connection
 from service.store.records import encode_json
-from service.store.request_registry import item_digest, place_of
+from service.store.request_registry import item_digest, locate_record
 
 LATE = NOW + LEASE_SECONDS + 1
 
@@ -48,7 +48,7 @@ def one_of(site: Site) -> LabelRequest:
 def moved(site: Site) -> tuple[LabelRequest, LabelRequest]:
     """A request of a vendor, and its next attempt, of another one."""
     before = asked(site, 30)
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=LATE)
     for request_id, request in sent(site).items():
         if request.vendor != before[request_id].vendor:
@@ -73,11 +73,11 @@ def test_a_vendor_without_the_model_is_not_asked(connection: Connection) -> None
 def test_without_vendors_a_request_and_what_is_kept_of_it_are_as_they_were(connection: Connection) -> None:
     site = site_of(connection, {})
     request = one_of(site)
-    (raw,) = [text for entry, text in site.requests("m").outbox().items() if request.request_id in entry]
+    (raw,) = [text for entry, text in site.requests("m").read_outbox().items() if request.request_id in entry]
     assert b"vendor" not in raw
     assert b"vendor" not in site.connection.client.hget(site.keys("m").open, request.request_id)
-    place = place_of(request.request_id)
-    kept = site.connection.client.hget(site.keys("m").asked(place.bucket), place.field)
+    location = locate_record(request.request_id)
+    kept = site.connection.client.hget(site.keys("m").asked(location.bucket), location.field)
     assert kept[5:9] == item_digest(request.item_id)
 
 
@@ -163,11 +163,11 @@ def test_a_vendor_cannot_answer_with_an_item_that_is_made_to_fit(site: Site) -> 
     request = one_of(site)
     assert request.vendor is not None
     # What is kept is short enough to be met by trying. Here it is changed instead, as if that had been done.
-    place = place_of(request.request_id)
+    location = locate_record(request.request_id)
     keys, client = site.keys("m"), site.connection.client
-    kept = client.hget(keys.asked(place.bucket), place.field)
+    kept = client.hget(keys.asked(location.bucket), location.field)
     fitting = kept[:5] + item_digest("made", other(request.vendor)) + kept[9:]
-    client.hset(keys.asked(place.bucket), place.field, fitting)
+    client.hset(keys.asked(location.bucket), location.field, fitting)
     assert apply(site, label(request, other(request.vendor), item_id="made")) == ["item_mismatch"]
 
 
@@ -197,7 +197,7 @@ def test_before_there_are_vendors_a_label_may_be_signed(connection: Connection) 
     assert len(outcomes(site)) == 1
 
 
-def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_anew(
+def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_again(
     site: Site,
 ) -> None:
     asked(site, 30)
@@ -229,7 +229,7 @@ def test_with_the_first_vendors_an_open_request_is_given_to_one_by_its_next_atte
 ) -> None:
     request = one_of(site_of(connection, {}))
     site = site_of(connection)
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=LATE)
     again = sent(site)[request.request_id]
     assert again.vendor in VENDORS
@@ -237,13 +237,13 @@ def test_with_the_first_vendors_an_open_request_is_given_to_one_by_its_next_atte
     assert apply(site, label(again, again.vendor), now=LATE) == []
 
 
-def test_without_vendors_again_a_vendors_request_takes_no_label_until_it_is_asked_anew(
+def test_without_vendors_again_a_vendors_request_takes_no_label_until_it_is_asked_again(
     connection: Connection,
 ) -> None:
     request = one_of(site_of(connection))
     site = site_of(connection, {})
     assert apply(site, label(request, request.vendor)) == ["wrong_vendor"]
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=LATE)
     assert sent(site)[request.request_id].vendor is None
     assert apply(site, label(request, None), now=LATE) == []
@@ -254,7 +254,7 @@ def test_a_vendor_that_is_taken_out_answers_no_more_and_others_are_asked(connect
     left = other(request.vendor)
     site = site_of(connection, {left: VENDORS[left]})
     assert apply(site, label(request, request.vendor)) == ["unknown_vendor"]
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=LATE)
     assert sent(site)[request.request_id].vendor == left
     assert apply(site, label(request, left), now=LATE) == []

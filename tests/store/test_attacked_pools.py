@@ -23,7 +23,7 @@ def models(*names: str) -> dict[str, Any]:
 
 
 def requested(site: Site, model: str = "m") -> list[str]:
-    return [json.loads(text)["item_id"] for text in site.requests(model).outbox().values()]
+    return [json.loads(text)["item_id"] for text in site.requests(model).read_outbox().values()]
 
 
 def asked(site: Site, model: str = "m", *, rounds: int = 1) -> list[str]:
@@ -77,8 +77,8 @@ def test_an_id_that_repeats_with_good_predictions_does_not_hide_bad_ones(connect
     for _ in range(3):
         monitor.refresh(NOW)
         monitor.ask(epoch=1, now=NOW)
-        waiting = [json.loads(text) for text in site.requests("m").outbox().values()]
-        site.requests("m").published(list(site.requests("m").outbox()))
+        waiting = [json.loads(text) for text in site.requests("m").read_outbox().values()]
+        site.requests("m").remove_published(list(site.requests("m").read_outbox()))
         answer_all(site, waiting)
     accuracy = monitor.refresh(NOW).groupings["all"]
     # Favourites are right and half of the traffic; all others are wrong.
@@ -174,7 +174,7 @@ def test_an_item_that_was_drawn_and_is_sent_again_is_drawn_by_its_share_of_the_t
         step.flush(0, NOW)
 
     send(0, [str(n) for n in range(4_000)])
-    waiting = [json.loads(text) for text in site.requests("m").outbox().values()]
+    waiting = [json.loads(text) for text in site.requests("m").read_outbox().values()]
     assert len(waiting) == 400
     answer_all(site, waiting)
     seen = [one["item_id"] for one in waiting[:40]]
@@ -207,7 +207,7 @@ def test_labels_of_reserved_names_count_in_the_groups_of_their_predictions(conne
     monitor = site.monitor("m")
     monitor.refresh(NOW)
     monitor.ask(epoch=1, now=NOW)
-    answer_all(site, [json.loads(text) for text in site.requests("m").outbox().values()])
+    answer_all(site, [json.loads(text) for text in site.requests("m").read_outbox().values()])
     region = monitor.refresh(NOW).groupings["region"]
     assert dict(zip(region.groups, region.beliefs.labels_counted.tolist(), strict=True)) == {
         "\\__missing__": 9

@@ -185,13 +185,13 @@ def test_who_answers_as_the_challenger_does_speaks_for_it(connection: Connection
     )
 
 
-def test_what_labellers_see_tells_nothing_of_the_challenger(connection: Connection) -> None:
+def test_what_labellers_see_shows_nothing_of_the_challenger(connection: Connection) -> None:
     site = configured(connection)
     site.take_in(stream())
     monitor = site.monitor("m")
     monitor.refresh(NOW)
     monitor.ask(epoch=1, now=NOW)
-    texts = list(site.requests("m").outbox().values())
+    texts = list(site.requests("m").read_outbox().values())
     assert len(texts) == 50
     for text in texts:
         said = json.loads(text)
@@ -223,7 +223,7 @@ def test_after_a_restart_nothing_is_another_group(connection: Connection) -> Non
     assert shares[DISAGREE] == pytest.approx(DIFFER.mean())
 
 
-def test_evidence_begins_anew_after_the_reference(connection: Connection) -> None:
+def test_evidence_begins_again_after_the_reference(connection: Connection) -> None:
     site = configured(connection)
     site.take_in(stream())
     monitor = site.monitor("m")

@@ -26,7 +26,7 @@ from vendor_site import (
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import Unavailable
 from service.domain.messages import LabelRequest
-from service.store.claims import Changed, Claim, ClaimStore
+from service.store.claims import Claim, ClaimChange, ClaimStore
 from service.store.connection import Connection
 
 LEASE = 20.0
@@ -74,11 +74,11 @@ def test_what_is_claimed_is_not_given_again(site: Site) -> None:
 
 def test_waiting_counts_what_may_be_claimed_now(site: Site) -> None:
     everything = len(of(site, "acme"))
-    assert claims(site).waiting("acme", now=NOW) == everything
+    assert claims(site).count_claimable("acme", now=NOW) == everything
     claim(site, most=3)
-    assert claims(site).waiting("acme", now=NOW) == everything - 3
-    assert claims(site).waiting("acme", now=NOW + LEASE) == everything
-    assert claims(site).waiting("nobody", now=NOW) == 0
+    assert claims(site).count_claimable("acme", now=NOW) == everything - 3
+    assert claims(site).count_claimable("acme", now=NOW + LEASE) == everything
+    assert claims(site).count_claimable("nobody", now=NOW) == 0
 
 
 def test_claiming_again_with_the_same_ids_gives_the_same_claims(site: Site) -> None:
@@ -86,7 +86,7 @@ def test_claiming_again_with_the_same_ids_gives_the_same_claims(site: Site) -> N
     store = claims(site)
     first = store.claim("acme", claim_ids=ids, lease_seconds=LEASE, now=NOW)
     assert store.claim("acme", claim_ids=ids, lease_seconds=LEASE, now=NOW + 1) == first
-    assert len(store.held("acme", now=NOW + 1)) == 3
+    assert len(store.list_claims("acme", now=NOW + 1)) == 3
     assert store.claim("bolt", claim_ids=ids, lease_seconds=LEASE, now=NOW + 1) == [], "ids are no passport"
 
 
@@ -103,14 +103,14 @@ def test_a_claim_whose_reply_was_lost_is_found_by_its_ids(
     ids = [secrets.token_hex(16) for _ in range(2)]
     with wired(redis_server, connection) as (wires, far):
         store = ClaimStore(far, site.keys("m"))
-        store.waiting("acme", now=NOW)
+        store.count_claimable("acme", now=NOW)
         wires.become("loses_replies")
         with pytest.raises(Unavailable):
             store.claim("acme", claim_ids=ids, lease_seconds=LEASE, now=NOW)
         wires.become("whole")
         again = store.claim("acme", claim_ids=ids, lease_seconds=LEASE, now=NOW + 1)
     assert [one.claim_id for one in again] == ids
-    assert len(claims(site).held("acme", now=NOW + 1)) == 2
+    assert len(claims(site).list_claims("acme", now=NOW + 1)) == 2
 
 
 def test_the_soonest_deadline_is_claimed_first(connection: Connection) -> None:
@@ -137,7 +137,7 @@ def test_a_lease_that_ended_gives_the_request_to_another_annotator(site: Site) -
     for change in (store.submit, store.release):
         assert change("acme", late.request_id, late.claim_id, now=then).status == "lost"
     renewed = store.renew("acme", late.request_id, late.claim_id, lease_seconds=LEASE, now=then)
-    assert renewed == Changed("lost")
+    assert renewed == ClaimChange("lost")
 
 
 def test_a_lease_that_ended_is_over_though_nobody_has_claimed_since(site: Site) -> None:
@@ -155,10 +155,10 @@ def test_renewing_prolongs_the_lease_up_to_the_deadline(site: Site) -> None:
     (held,) = claim(site)
     at = ("acme", held.request_id, held.claim_id)
     store = claims(site)
-    assert store.renew(*at, lease_seconds=LEASE, now=NOW + 15) == Changed("ok", NOW + 15 + LEASE)
+    assert store.renew(*at, lease_seconds=LEASE, now=NOW + 15) == ClaimChange("ok", NOW + 15 + LEASE)
     assert store.submit(*at, now=NOW + LEASE + 1).status == "ok"
     store.unsubmit(*at, now=NOW + LEASE + 1)
-    assert store.renew(*at, lease_seconds=999, now=NOW + 30) == Changed("ok", NOW + LEASE_SECONDS)
+    assert store.renew(*at, lease_seconds=999, now=NOW + 30) == ClaimChange("ok", NOW + LEASE_SECONDS)
 
 
 def test_a_released_request_is_claimed_by_somebody_else(site: Site) -> None:
@@ -166,7 +166,7 @@ def test_a_released_request_is_claimed_by_somebody_else(site: Site) -> None:
     one = everything[0]
     store = claims(site)
     for _ in range(2):
-        assert store.release("acme", one.request_id, one.claim_id, now=NOW + 1) == Changed("ok")
+        assert store.release("acme", one.request_id, one.claim_id, now=NOW + 1) == ClaimChange("ok")
     assert store.renew("acme", one.request_id, one.claim_id, lease_seconds=9, now=NOW + 1).status == "lost"
     assert [again.request_id for again in claim(site, most=2, now=NOW + 1)] == [one.request_id]
 
@@ -180,7 +180,7 @@ def test_a_submitted_request_is_not_given_out_again_however_late(site: Site) -> 
     assert held.request_id not in {one.request_id for one in claim(site, most=100, now=NOW + LEASE + 1)}
     assert store.renew(*at, lease_seconds=9, now=NOW + 1).status == "submitted"
     assert store.release(*at, now=NOW + 1).status == "submitted"
-    assert [(one.request_id, one.state) for one in store.held("acme", now=NOW + LEASE + 1)][-1] == (
+    assert [(one.request_id, one.state) for one in store.list_claims("acme", now=NOW + LEASE + 1)][-1] == (
         held.request_id,
         "submitted",
     )
@@ -192,8 +192,8 @@ def test_what_kafka_could_not_take_goes_on_as_a_claim(site: Site) -> None:
     store = claims(site)
     store.submit(*at, now=NOW + 1)
     for _ in range(2):
-        assert store.unsubmit(*at, now=NOW + 2) == Changed("ok", NOW + LEASE)
-    assert store.held("acme", now=NOW + 2) == [held]
+        assert store.unsubmit(*at, now=NOW + 2) == ClaimChange("ok", NOW + LEASE)
+    assert store.list_claims("acme", now=NOW + 2) == [held]
     assert held.request_id in {one.request_id for one in claim(site, most=100, now=NOW + LEASE)}
 
 
@@ -202,35 +202,35 @@ def test_another_vendor_learns_nothing_of_a_request(site: Site, verb: str) -> No
     (held,) = claim(site, "acme")
     store = claims(site)
     more = {"lease_seconds": 9.0} if verb == "renew" else {}
-    change: Callable[..., Changed] = getattr(store, verb)
+    change: Callable[..., ClaimChange] = getattr(store, verb)
     foreign = change("bolt", held.request_id, held.claim_id, now=NOW, **more)
     unheard_of = change("bolt", "f" * 24, held.claim_id, now=NOW, **more)
-    assert foreign == unheard_of == Changed("unknown")
-    assert store.held("acme", now=NOW) == [held], "nor changes anything of it"
+    assert foreign == unheard_of == ClaimChange("unknown")
+    assert store.list_claims("acme", now=NOW) == [held], "nor changes anything of it"
 
 
-def test_looking_tells_a_vendor_of_its_own_requests_alone(site: Site) -> None:
+def test_a_vendor_finds_only_its_own_requests(site: Site) -> None:
     store = claims(site)
     (request_id, *_) = of(site, "acme")
-    free = store.look("acme", request_id, now=NOW)
+    free = store.find("acme", request_id, now=NOW)
     assert free is not None
     assert (free.state, free.claim_id, free.deadline) == ("claimable", "", NOW + LEASE_SECONDS)
     assert LabelRequest.model_validate_json(free.message).request_id == request_id
-    assert store.look("bolt", request_id, now=NOW) is None
-    assert store.look("acme", "f" * 24, now=NOW) is None
+    assert store.find("bolt", request_id, now=NOW) is None
+    assert store.find("acme", "f" * 24, now=NOW) is None
 
 
-def test_looking_tells_who_holds_a_request(site: Site) -> None:
+def test_a_found_request_shows_who_holds_it(site: Site) -> None:
     store = claims(site)
     (held,) = claim(site)
-    found = store.look("acme", held.request_id, now=NOW)
+    found = store.find("acme", held.request_id, now=NOW)
     assert found is not None
     assert (found.state, found.claim_id, found.leased_until) == ("claimed", held.claim_id, NOW + LEASE)
-    lapsed = store.look("acme", held.request_id, now=NOW + LEASE)
+    lapsed = store.find("acme", held.request_id, now=NOW + LEASE)
     assert lapsed is not None
     assert (lapsed.state, lapsed.claim_id) == ("claimable", "")
     store.submit("acme", held.request_id, held.claim_id, now=NOW)
-    answered = store.look("acme", held.request_id, now=NOW + LEASE)
+    answered = store.find("acme", held.request_id, now=NOW + LEASE)
     assert answered is not None
     assert answered.state == "submitted"
 
@@ -251,9 +251,9 @@ def test_without_vendors_there_is_nothing_of_claims_in_redis(connection: Connect
     assert claim_keys(site) == set()
 
 
-def test_a_request_that_is_asked_anew_is_held_by_nobody(site: Site) -> None:
+def test_a_request_that_is_asked_again_is_held_by_nobody(site: Site) -> None:
     held = {vendor: claim(site, vendor, 100) for vendor in VENDORS}
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     late = NOW + LEASE_SECONDS
     round_(site, now=late)
     again = sent(site)
@@ -271,7 +271,7 @@ def test_an_answer_that_is_on_its_way_at_the_deadline_counts(site: Site) -> None
     submitted = claim_until_the_deadline(site)
     claims(site).submit("acme", submitted.request_id, submitted.claim_id, now=NOW + LEASE_SECONDS - 1)
     request = sent(site)[submitted.request_id]
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=NOW + LEASE_SECONDS + 10)
     assert submitted.request_id not in sent(site), "it is asked of nobody else"
     assert apply(site, label(request, "acme"), now=NOW + LEASE_SECONDS + 20) == []
@@ -281,14 +281,14 @@ def test_an_answer_that_is_on_its_way_at_the_deadline_counts(site: Site) -> None
 def test_an_answer_that_never_came_is_not_waited_for_longer_than_a_minute(site: Site) -> None:
     submitted = claim_until_the_deadline(site)
     claims(site).submit("acme", submitted.request_id, submitted.claim_id, now=NOW + LEASE_SECONDS - 1)
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=NOW + LEASE_SECONDS + 60)
     assert sent(site)[submitted.request_id].attempt == 2
 
 
-def test_a_request_that_is_claimed_and_not_answered_is_asked_anew_at_its_deadline(site: Site) -> None:
+def test_a_request_that_is_claimed_and_not_answered_is_asked_again_at_its_deadline(site: Site) -> None:
     held = claim_until_the_deadline(site)
-    site.requests("m").published(list(site.requests("m").outbox()))
+    site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=NOW + LEASE_SECONDS)
     assert sent(site)[held.request_id].attempt == 2
 
@@ -364,12 +364,12 @@ def test_nothing_is_left_of_claims_once_requests_are_closed(site: Site, end: Cal
 def test_the_label_of_a_claimed_request_ends_its_claim(site: Site) -> None:
     (held,) = claim(site)
     apply(site, label(LabelRequest.model_validate_json(held.message), "acme"))
-    assert claims(site).submit("acme", held.request_id, held.claim_id, now=NOW + 2) == Changed("unknown")
-    assert claims(site).look("acme", held.request_id, now=NOW + 2) is None
+    assert claims(site).submit("acme", held.request_id, held.claim_id, now=NOW + 2) == ClaimChange("unknown")
+    assert claims(site).find("acme", held.request_id, now=NOW + 2) is None
 
 
 def test_a_refused_label_leaves_the_claim_as_it_is(site: Site) -> None:
     (held,) = claim(site)
     request = LabelRequest.model_validate_json(held.message)
     assert apply(site, label(request, other("acme"))) == ["wrong_vendor"]
-    assert claims(site).held("acme", now=NOW + 2) == [held]
+    assert claims(site).list_claims("acme", now=NOW + 2) == [held]

@@ -128,7 +128,7 @@ def test_requests_in_flight_count_as_labels(connection: Connection) -> None:
     assert monitor.refresh(NOW).ensembles["votes"].plan.sum() == before - issued
 
 
-def test_a_target_that_a_member_misses_is_told(connection: Connection) -> None:
+def test_a_target_that_a_member_misses_is_reported(connection: Connection) -> None:
     # About as far from what the one reaches as from what the other does: three standard errors of 250 labels.
     site = watched(connection, targets={"precision": 0.75}, member_labels=250)
     monitor = site.monitor("m")
@@ -140,18 +140,18 @@ def test_a_target_that_a_member_misses_is_told(connection: Connection) -> None:
     assert by_name["logistic"] < 0.1
 
 
-def test_what_labellers_see_tells_no_vote(connection: Connection) -> None:
+def test_what_labellers_see_shows_no_vote(connection: Connection) -> None:
     site = watched(connection)
     monitor = site.monitor("m")
     monitor.refresh(NOW)
     monitor.ask(epoch=1, now=NOW)
-    for text in site.requests("m").outbox().values():
+    for text in site.requests("m").read_outbox().values():
         said = json.loads(text)
         assert "votes" not in said
         assert VOTES not in json.dumps(said)
 
 
-def test_before_the_first_prediction_nothing_is_believed_of_an_ensemble(connection: Connection) -> None:
+def test_before_the_first_prediction_nothing_is_estimated_of_an_ensemble(connection: Connection) -> None:
     monitor = configured(connection).monitor("m")
     assert monitor.refresh(NOW).ensembles == {}
     assert monitor.ask(epoch=1, now=NOW).issued["votes"] == 0

@@ -114,7 +114,7 @@ def test_every_bad_row_is_a_dead_letter_of_its_own(site: Site) -> None:
     assert [json.loads(letter.value) for letter in site.letters.kept] == BAD_ROWS[1:3]
 
 
-def test_the_dead_letter_of_a_row_can_be_mended_and_sent_again_by_itself(site: Site) -> None:
+def test_the_dead_letter_of_a_row_can_be_fixed_and_redriven_by_itself(site: Site) -> None:
     site.take_in([record(0, response(BAD_ROWS))])
     score, name = (json.loads(letter.value) for letter in site.letters.kept)
     site.take_in([record(1, score | {"score": 0.125}), record(2, name | {"predicted_class": "owl"})])

@@ -353,7 +353,7 @@ def test_models_that_stand_at_different_offsets_count_every_prediction_once(site
     assert (count(site), count(site, "n")) == (5, 5)
 
 
-def test_a_partition_that_nobody_has_read_begins_where_it_is_told_to(site: Site) -> None:
+def test_a_partition_that_nobody_has_read_begins_at_the_configured_start(site: Site) -> None:
     assert site.prediction_step().assign(3, 17) == 17
 
 
@@ -476,7 +476,7 @@ def asked(site: Site) -> Site:
     issue(site, [a, b])
     issue(site, [c])
     store = site.requests("m")
-    due = [one for one in store.due(now=NOW + 60) if one.request_id == "r-c"]
+    due = [one for one in store.due_requests(now=NOW + 60) if one.request_id == "r-c"]
     store.renew(epoch=1, renewals=[Renewal(one) for one in due], now=NOW + 60)
     return site
 
@@ -695,7 +695,7 @@ def test_a_partition_that_was_taken_away_is_forgotten(asked: Site) -> None:
             step.flush(4, NOW)
 
 
-def test_the_delay_of_a_label_is_told_once_however_often_it_comes(asked: Site) -> None:
+def test_the_delay_of_a_label_is_reported_once_however_often_it_comes(asked: Site) -> None:
     step = asked.label_step()
     step.assign(0, 0)
     history = [label(0, time=iso(NOW + 40)), label(1, kind="correction", true_class="owl")]

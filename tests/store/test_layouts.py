@@ -40,7 +40,7 @@ def layouts(connection: Connection) -> list[StoredLayout]:
     return LayoutStore(connection).all()
 
 
-def test_a_layout_tells_what_its_traffic_counts_and_its_pool_holds(connection: Connection) -> None:
+def test_a_layout_shows_what_its_traffic_counts_and_its_pool_holds(connection: Connection) -> None:
     site = taken_in(connection, REGION, 5)
     (stored,) = layouts(connection)
     assert (stored.model, stored.layout) == ("m", site.keys("m").layout)
@@ -80,7 +80,7 @@ def test_layouts_of_several_models_are_removed_together(connection: Connection) 
     assert layouts(connection) == []
 
 
-def test_layouts_of_a_model_that_is_not_configured_any_more_are_told(connection: Connection) -> None:
+def test_layouts_of_a_model_that_is_not_configured_any_more_are_reported(connection: Connection) -> None:
     taken_in(connection, REGION, 5, model="retired")
     taken_in(connection, REGION, 3)
     assert [(stored.model, stored.predictions) for stored in layouts(connection)] == [
@@ -89,12 +89,12 @@ def test_layouts_of_a_model_that_is_not_configured_any_more_are_told(connection:
     ]
 
 
-def test_layouts_of_another_prefix_are_not_told(connection: Connection) -> None:
+def test_layouts_of_another_prefix_are_not_reported(connection: Connection) -> None:
     taken_in(Connection(connection.client, f"{connection.prefix}-other"), REGION, 5)
     assert layouts(connection) == []
 
 
-def test_a_layout_in_use_that_is_removed_is_made_anew_from_the_topic(connection: Connection) -> None:
+def test_a_layout_in_use_that_is_removed_is_made_again_from_the_topic(connection: Connection) -> None:
     site = taken_in(connection, REGION, 5)
     facts = site.facts("m")
     LayoutStore(connection).remove(layouts(connection))

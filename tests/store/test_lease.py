@@ -14,7 +14,7 @@ from store_site import Site, draws_of, issue, message, record, redis_settings, w
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import FenceRefused, HashKeyChanged, Unavailable
 from service.store.client import build_redis
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import hash_key_key, lease_key
 from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 
@@ -166,7 +166,7 @@ def test_a_hash_key_that_redis_lost_is_put_back(connection: Connection) -> None:
     assert shared_hash_key(connection) == key
 
 
-def test_a_process_with_another_hash_key_is_told(connection: Connection) -> None:
+def test_a_process_with_another_hash_key_is_reported(connection: Connection) -> None:
     key = shared_hash_key(connection)
     connection.client.set(hash_key_key(connection.prefix), "00" * 16)
     with pytest.raises(HashKeyChanged, match="starts again"):
@@ -223,17 +223,17 @@ def test_a_redis_that_refuses_a_command_for_now_is_away(refusing: Connection) ->
 def test_a_redis_that_refuses_a_pipeline_for_now_is_away(refusing: Connection) -> None:
     pipeline = refusing.client.pipeline(transaction=True)
     pipeline.set(f"{refusing.prefix}:x", "y")
-    with pytest.raises(Unavailable), unavailable_when_away():
+    with pytest.raises(Unavailable), translate_redis_errors():
         pipeline.execute()
 
 
 def test_a_mistake_of_our_own_is_no_outage(connection: Connection) -> None:
     connection.client.lpush(f"{connection.prefix}:-OOM", "a list")
-    with pytest.raises(redis.ResponseError), unavailable_when_away():
+    with pytest.raises(redis.ResponseError), translate_redis_errors():
         connection.client.get(f"{connection.prefix}:-OOM")
     pipeline = connection.client.pipeline()
     pipeline.get(f"{connection.prefix}:-OOM")
-    with pytest.raises(redis.ResponseError), unavailable_when_away():
+    with pytest.raises(redis.ResponseError), translate_redis_errors():
         pipeline.execute()
 
 

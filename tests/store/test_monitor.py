@@ -75,7 +75,7 @@ def opened(site: Site) -> dict[str, OpenRequest]:
 
 def outbox(site: Site) -> list[dict[str, Any]]:
     """The messages to be published, by item."""
-    messages = [json.loads(text) for text in site.requests("m").outbox().values()]
+    messages = [json.loads(text) for text in site.requests("m").read_outbox().values()]
     return sorted(messages, key=lambda one: str(one["item_id"]))
 
 
@@ -127,7 +127,7 @@ def test_a_budget_is_spent_and_not_exceeded(connection: Connection) -> None:
         answer(site, 4)
     assert issued == [4, 4, 2, 0, 0]
     assert site.reader("m").requests().budget == {"ask|0": 10}
-    assert monitor.refresh(NOW).assessments["ask"].budget_remaining == 0
+    assert monitor.refresh(NOW).assessments["ask"].budget.remaining == 0
 
 
 def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) -> None:
@@ -140,7 +140,7 @@ def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) ->
 
 
 def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
-    daily = asking(budget={"labels": 5, "per_days": 1}, lease_seconds=1e7)
+    daily = asking(budget={"labels": 5, "per_days": 1, "burst": 1, "reserve": 0}, lease_seconds=1e7)
     site = Site(connection, model({"ask": daily}))
     site.take_in(stream(200))
     monitor = site.monitor("m")
@@ -161,7 +161,7 @@ def test_no_item_is_asked_for_twice(connection: Connection) -> None:
     for _ in range(12):
         ask(monitor)
         asked += [one["item_id"] for one in outbox(site)]
-        site.requests("m").published(list(site.requests("m").outbox()))
+        site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     assert len(asked) > 60
     assert len(asked) == len(set(asked))
     assert len(asked) == sum(site.reader("m").requests().budget.values())
@@ -211,7 +211,7 @@ def test_what_a_labeller_sees_is_the_same_whatever_the_model_predicted(connectio
         )
         site.take_in([record(0, message("a", payload="picture", **says))])
         ask(site.monitor("m"))
-        seen.append(list(site.requests("m").outbox().items()))
+        seen.append(list(site.requests("m").read_outbox().items()))
     assert len(seen[0]) == 1
     assert seen[0] == seen[1] == seen[2]
 
@@ -377,7 +377,7 @@ def test_outcomes_are_read_page_by_page(connection: Connection, monkeypatch: pyt
         assert site.monitor("m").refresh(NOW).outcomes == 10
 
 
-def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that_starts_anew(
+def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that_starts_again(
     connection: Connection,
 ) -> None:
     site = Site(connection, model({"ask": asking(max_in_flight=10)}))
@@ -526,7 +526,7 @@ def test_class_probabilities_of_all_partitions_come_together(connection: Connect
     assert site.monitor("m").refresh(NOW).groupings["class"].confusion is not None
 
 
-def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connection) -> None:
+def test_a_process_that_starts_again_recalls_what_was_estimated(connection: Connection) -> None:
     site = Site(connection, model({"ask": asking(grouping="region", max_in_flight=40)}))
     site.take_in(stream(200))
     ask(site.monitor("m"))
@@ -550,7 +550,7 @@ def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connec
     assert {10, 20, 30} <= set(counts)
 
 
-def test_the_age_of_the_pool_is_told_from_a_sample_of_all_its_parts(connection: Connection) -> None:
+def test_the_age_of_the_pool_is_reported_from_a_sample_of_all_its_parts(connection: Connection) -> None:
     site = Site(connection, model({"ask": asking()}))
     old, young = ({"time": f"2027-01-15T0{hour}:00:00Z"} for hour in (6, 7))
     site.take_in(stream(300, **old))
@@ -602,7 +602,7 @@ def test_a_label_share_of_none_leaves_all_to_the_policy(connection: Connection) 
     assert (done.issued, done.aimed) == ({"ask": 100}, {"ask": 0})
 
 
-def test_labels_that_suspicion_asked_for_bias_no_belief(connection: Connection) -> None:
+def test_labels_requested_by_drift_do_not_bias_estimates(connection: Connection) -> None:
     # Ever one in a thousand is out.
     site = drifting_site(connection, interval=0.999, label_share=0.5)
     monitor = site.monitor("m")
@@ -617,7 +617,7 @@ def test_labels_that_suspicion_asked_for_bias_no_belief(connection: Connection) 
     assert overall.accuracy.lower[0] < 0.75 < overall.accuracy.upper[0]
 
 
-def test_a_process_that_starts_anew_knows_the_reference_that_others_marked(connection: Connection) -> None:
+def test_a_process_that_starts_again_knows_the_reference_that_others_marked(connection: Connection) -> None:
     site = drifting_site(connection)
     drift = site.monitor("m").refresh(NOW).drift
     assert drift is not None
@@ -625,7 +625,7 @@ def test_a_process_that_starts_anew_knows_the_reference_that_others_marked(conne
     assert drift.groupings["region"].drifted.tolist() == [False, True]
 
 
-def test_a_shard_that_is_filled_anew_begins_the_reference_anew(connection: Connection) -> None:
+def test_a_shard_that_is_filled_again_begins_the_reference_again(connection: Connection) -> None:
     site = drifting_site(connection)
     connection.client.delete(site.keys("m").shard(0), site.keys("m").traffic(0))
     site.take_in(stream(500))

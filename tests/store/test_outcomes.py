@@ -29,8 +29,8 @@ from service.domain.errors import Unavailable
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, OutcomePage
 from service.store.labels import LabelEvent
-from service.store.records import Given
-from service.store.request_registry import place_of
+from service.store.records import LabelFact
+from service.store.request_registry import locate_record
 from service.store.requests import Renewal
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
@@ -71,8 +71,8 @@ def applied(site: Site, *labels: LabelEvent) -> list[str]:
 
 def remembered(site: Site, item: str) -> bytes:
     """The record of a request."""
-    place = place_of(f"r-{item}")
-    found: bytes = site.connection.client.hget(site.keys("m").asked(place.bucket), place.field)
+    location = locate_record(f"r-{item}")
+    found: bytes = site.connection.client.hget(site.keys("m").asked(location.bucket), location.field)
     return found
 
 
@@ -148,31 +148,33 @@ def test_an_answer_closes_its_request(site: Site) -> None:
 
 def test_an_answer_takes_what_was_not_published_yet_out_of_the_outbox(site: Site) -> None:
     applied(site, ANSWER)
-    assert site.requests("m").outbox().keys() == {"r-b/1"}
+    assert site.requests("m").read_outbox().keys() == {"r-b/1"}
 
 
 def test_an_answer_after_a_re_issue_counts_and_empties_the_outbox_of_the_new_attempt(site: Site) -> None:
     store = site.requests("m")
     store.renew(
-        epoch=1, renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due(now=NOW + 60)], now=NOW + 60
+        epoch=1,
+        renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due_requests(now=NOW + 60)],
+        now=NOW + 60,
     )
     assert applied(site, ANSWER) == ["applied"]
-    assert store.outbox().keys() == {"r-b/2"}
+    assert store.read_outbox().keys() == {"r-b/2"}
     assert len(outcomes(site)) == 1
 
 
 def test_an_answer_after_the_last_attempt_expired_comes_too_late(site: Site) -> None:
     store = site.requests("m")
-    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due(now=NOW + 60)], now=NOW + 60)
+    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due_requests(now=NOW + 60)], now=NOW + 60)
     assert applied(site, ANSWER, TO_DOG, RETRACTION, SKIP) == ["expired_request"] * 4
     assert outcomes(site) == []
 
 
-def test_a_label_for_a_request_that_nobody_made_is_told(site: Site) -> None:
+def test_a_label_for_a_request_that_nobody_made_is_reported(site: Site) -> None:
     assert applied(site, label("answer", "cat", item="z")) == ["unknown_request"]
 
 
-def test_a_label_with_the_item_of_another_request_is_told(site: Site) -> None:
+def test_a_label_with_the_item_of_another_request_is_reported(site: Site) -> None:
     mixed_up = LabelEvent("r-a", "b", "answer", "cat", "0" * 16, NOW, "ana")
     assert applied(site, mixed_up) == ["item_mismatch"]
     assert outcomes(site) == []
@@ -193,14 +195,14 @@ def test_an_outcome_joins_the_prediction_with_its_label(site: Site) -> None:
     applied(site, label("answer", "dog", time=NOW + 5.25))
     (entry,) = outcomes(site)
     assert entry.of == entry.position
-    assert entry.label == Given("dog", NOW + 5.25, "ana")
+    assert entry.label == LabelFact("dog", NOW + 5.25, "ana")
     assert (entry.assessment, entry.fact.grouping, entry.fact.group) == ("ask", "all", "all")
     assert (entry.fact.request_id, entry.fact.item_id) == ("r-a", "a")
     assert (entry.fact.predicted_class, entry.fact.score) == ("cat", 0.75)
     assert (entry.fact.predicted_at, entry.fact.requested_at) == (NOW, NOW)
 
 
-def test_the_stream_tells_every_change_and_no_skip(site: Site) -> None:
+def test_the_stream_shows_every_change_and_no_skip(site: Site) -> None:
     applied(site, ANSWER, TO_DOG, RETRACTION, label("correction", "owl"), label("skip", item="b"))
     assert told(site) == [(False, "cat"), (True, "dog"), (True, ""), (True, "owl")]
     first, *others = outcomes(site)
@@ -232,7 +234,7 @@ def test_vain_retractions_of_an_open_request_do_not_lock_out_its_answer(site: Si
 
 
 @pytest.mark.parametrize("first", [ANSWER, SKIP], ids=["answers", "skips"])
-def test_repeats_of_a_label_are_told_alike_when_they_come_again_after_a_correction(
+def test_repeats_of_a_label_are_reported_alike_when_they_come_again_after_a_correction(
     site: Site, first: LabelEvent
 ) -> None:
     repeats = [label(first.kind, first.true_class, time=NOW + i) for i in range(1, 40)]
@@ -266,7 +268,7 @@ def test_outcomes_are_read_on_from_the_last_one_known(site: Site) -> None:
     assert second.first == first.last < second.last
 
 
-def test_a_reader_starts_anew_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
+def test_a_reader_starts_again_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
     applied(site, ANSWER)
     backup = save(site.connection)
     applied(site, TO_DOG)
@@ -275,7 +277,7 @@ def test_a_reader_starts_anew_when_the_outcomes_were_restored_from_an_older_stat
     assert site.reader("m").outcomes(last) is None
 
 
-def test_a_reader_starts_anew_even_if_newer_outcomes_have_followed_the_restored_ones(site: Site) -> None:
+def test_a_reader_starts_again_even_if_newer_outcomes_have_followed_the_restored_ones(site: Site) -> None:
     applied(site, ANSWER)
     backup = save(site.connection)
     applied(site, TO_DOG)
@@ -285,7 +287,7 @@ def test_a_reader_starts_anew_even_if_newer_outcomes_have_followed_the_restored_
     assert site.reader("m").outcomes(last) is None
 
 
-def test_what_the_stream_has_let_go_of_is_told_with_every_page(site: Site) -> None:
+def test_what_the_stream_has_let_go_of_is_reported_with_every_page(site: Site) -> None:
     applied(site, ANSWER, label("answer", "owl", item="b"))
     first, second = outcomes(site)
     assert page(site).first == first.position

@@ -104,7 +104,7 @@ def test_without_a_label_it_is_told_how_unsure_that_is(connection: Connection) -
     assert told.measures["precision"].upper - told.measures["precision"].lower > 0.1
 
 
-def test_other_thresholds_than_the_classifiers_are_told_of(connection: Connection) -> None:
+def test_other_thresholds_than_the_classifiers_are_reported(connection: Connection) -> None:
     site = watched(connection, threshold=0.5, targets={"recall": 0.95})
     monitor = site.monitor("m")
     asked_and_answered(site, monitor, 6)
@@ -115,7 +115,7 @@ def test_other_thresholds_than_the_classifiers_are_told_of(connection: Connectio
     assert (SCORES[SPAM] >= best).mean() > 0.85
 
 
-def test_groups_by_the_positive_score_are_believed_like_any_other(connection: Connection) -> None:
+def test_groups_by_the_positive_score_are_estimated_like_any_other(connection: Connection) -> None:
     site = watched(connection)
     monitor = site.monitor("m")
     asked_and_answered(site, monitor, 2)

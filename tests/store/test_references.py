@@ -95,7 +95,7 @@ def test_a_window_survives_a_change_of_groupings(site: Site, connection: Connect
     assert changed.reader("m").reference() == window
 
 
-def test_a_snapshot_tells_the_window_that_was_set(site: Site) -> None:
+def test_a_snapshot_shows_the_window_that_was_set(site: Site) -> None:
     monitor = site.monitor("m")
     assert monitor.refresh(NOW).reference is None
     window = ReferenceWindow(-math.inf, NOW - 10, NOW)
@@ -103,11 +103,11 @@ def test_a_snapshot_tells_the_window_that_was_set(site: Site) -> None:
     assert monitor.refresh(NOW).reference == window
 
 
-def test_without_a_window_the_command_tells_how_many_labels_are_the_reference(desk: Desk) -> None:
+def test_without_a_window_the_command_shows_how_many_labels_are_the_reference(desk: Desk) -> None:
     assert desk("show") == ("m: first 100 labels of every group\nother: first 30 labels of every group\n")
 
 
-def test_the_command_sets_a_window_and_tells_it(desk: Desk, site: Site) -> None:
+def test_the_command_sets_a_window_and_shows_it(desk: Desk, site: Site) -> None:
     told = desk("set", "m", "--since", "2026-01-01", "--until", "2026-02-01T12:00:00+01:00")
     assert told.startswith("m: predictions from 2026-01-01T00:00:00Z until 2026-02-01T11:00:00Z; set at 20")
     window = site.reader("m").reference()

@@ -64,9 +64,9 @@ def seen(connection: Connection, **fields: Any) -> tuple[ModelSnapshot, dict[str
     return taken, {name: g for g, name in enumerate(taken.groupings["region"].groups)}
 
 
-def test_the_region_that_broke_is_told_with_the_time_of_its_predictions(labelled: Connection) -> None:
+def test_the_region_that_broke_is_reported_with_the_time_of_its_predictions(labelled: Connection) -> None:
     taken, _ = seen(labelled)
-    relearned = taken.groupings["region"].relearned
+    relearned = taken.groupings["region"].change_points
     assert list(relearned) == ["south"]
     # Labels are of one item in a few; a dozen of these may tell nothing yet.
     assert relearned["south"].since == pytest.approx(BEGIN + BREAKS, abs=60)
@@ -83,6 +83,6 @@ def test_its_accuracy_is_that_of_now_and_known_by_fewer_labels(labelled: Connect
     assert now.beliefs.labels_counted.tolist() == ever.beliefs.labels_counted.tolist()
 
 
-def test_without_forgetting_nothing_is_learned_anew(labelled: Connection) -> None:
+def test_without_forgetting_nothing_is_estimated_again(labelled: Connection) -> None:
     taken, _ = seen(labelled, forgetting={"after_change": False})
-    assert not taken.groupings["region"].relearned
+    assert not taken.groupings["region"].change_points

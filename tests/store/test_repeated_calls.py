@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.store.connection import Connection
-from service.store.idempotency import REMEMBERED_SECONDS, RUNNING_SECONDS, Begun, Call, IdempotencyRecords
+from service.store.idempotency import REMEMBERED_SECONDS, RUNNING_SECONDS, Call, CallState, IdempotencyRecords
 from service.store.keys import idempotency_key
 
 ANSWER = b'{"status": "\x00\n ok"}'
@@ -17,7 +17,7 @@ def records(connection: Connection) -> IdempotencyRecords:
     return IdempotencyRecords(connection)
 
 
-def begin(records: IdempotencyRecords, owner: str, *, vendor: str = "acme", call: bytes = CALL) -> Begun:
+def begin(records: IdempotencyRecords, owner: str, *, vendor: str = "acme", call: bytes = CALL) -> CallState:
     return records.begin(Call(vendor, "key", call, owner))
 
 
@@ -29,17 +29,17 @@ def seconds_left(connection: Connection) -> int:
 
 
 def test_a_call_runs_once_at_a_time(records: IdempotencyRecords) -> None:
-    assert begin(records, "one") == Begun("new")
-    assert begin(records, "two") == Begun("running")
-    assert begin(records, "one") == Begun("new"), "the reply may have been lost"
+    assert begin(records, "one") == CallState("new")
+    assert begin(records, "two") == CallState("running")
+    assert begin(records, "one") == CallState("new"), "the reply may have been lost"
 
 
 def test_a_call_that_is_done_is_answered_as_before(records: IdempotencyRecords) -> None:
     begin(records, "one")
     for _ in range(2):
         records.finish(Call("acme", "key", CALL, "one"), ANSWER)
-    assert begin(records, "two") == Begun("done", ANSWER)
-    assert begin(records, "one") == Begun("done", ANSWER)
+    assert begin(records, "two") == CallState("done", ANSWER)
+    assert begin(records, "one") == CallState("done", ANSWER)
 
 
 @pytest.mark.parametrize("done", [False, True])
@@ -47,27 +47,27 @@ def test_another_call_under_the_same_key_is_told_apart(records: IdempotencyRecor
     begin(records, "one")
     if done:
         records.finish(Call("acme", "key", CALL, "one"), ANSWER)
-    assert begin(records, "two", call=OTHER_CALL) == Begun("different")
+    assert begin(records, "two", call=OTHER_CALL) == CallState("different")
 
 
 def test_keys_of_two_vendors_have_nothing_to_do_with_one_another(records: IdempotencyRecords) -> None:
     begin(records, "one")
-    assert begin(records, "two", vendor="bolt", call=OTHER_CALL) == Begun("new")
+    assert begin(records, "two", vendor="bolt", call=OTHER_CALL) == CallState("new")
 
 
 def test_an_abandoned_call_may_be_made_again(records: IdempotencyRecords) -> None:
     begin(records, "one")
     records.abandon(Call("acme", "key", CALL, "other"))
-    assert begin(records, "two") == Begun("running"), "it is not the other's to abandon"
+    assert begin(records, "two") == CallState("running"), "it is not the other's to abandon"
     records.abandon(Call("acme", "key", CALL, "one"))
-    assert begin(records, "two") == Begun("new")
+    assert begin(records, "two") == CallState("new")
 
 
 def test_a_finished_call_is_not_abandoned(records: IdempotencyRecords) -> None:
     begin(records, "one")
     records.finish(Call("acme", "key", CALL, "one"), ANSWER)
     records.abandon(Call("acme", "key", CALL, "one"))
-    assert begin(records, "two") == Begun("done", ANSWER)
+    assert begin(records, "two") == CallState("done", ANSWER)
 
 
 def test_a_call_that_outlived_its_mark_does_not_write_over_the_next_one(
@@ -78,7 +78,7 @@ def test_a_call_that_outlived_its_mark_does_not_write_over_the_next_one(
     connection.client.delete(key)  # as when its time is over
     begin(records, "two")
     records.finish(Call("acme", "key", CALL, "one"), ANSWER)
-    assert begin(records, "two") == Begun("new")
+    assert begin(records, "two") == CallState("new")
 
 
 def test_records_end_by_themselves(records: IdempotencyRecords, connection: Connection) -> None:

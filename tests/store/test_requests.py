@@ -19,8 +19,8 @@ from service.store.connection import Connection
 from service.store.facts import SharedDraw
 from service.store.labels import LabelEvent, LabelStore
 from service.store.records import decode_fact, decode_pool_record
-from service.store.request_registry import BUCKETS, place_of
-from service.store.requests import Draw, Due, ExpiryStatus, Renewal, RequestStore
+from service.store.request_registry import BUCKETS, locate_record
+from service.store.requests import Draw, DueRequest, ExpiryStatus, Payment, Renewal, RequestStore
 from service.store.shards import pack_hash
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
@@ -43,7 +43,7 @@ def answer(item: str) -> LabelEvent:
 def renew(site: Site, *, deadline: float | None = None, epoch: int = 1) -> list[ExpiryStatus]:
     """Renew whatever is due `LATER`."""
     store = site.requests("m")
-    renewals = [Renewal(due, deadline, b'{"attempt":2}') for due in store.due(now=LATER)]
+    renewals = [Renewal(due, deadline, b'{"attempt":2}') for due in store.due_requests(now=LATER)]
     return store.renew(epoch=epoch, renewals=renewals, now=LATER)
 
 
@@ -52,7 +52,7 @@ def test_an_issued_request_is_listed_as_drawn_and_waits_to_be_published(site: Si
     assert issue(site, [first]) == ["issued"]
     client, keys = site.connection.client, site.keys("m")
     assert client.lrange(keys.drawn(0), 0, -1) == [first.field + pack_hash(first.item_hash)]
-    assert site.requests("m").outbox() == {"r-a/1": first.message}
+    assert site.requests("m").read_outbox() == {"r-a/1": first.message}
     facts = site.reader("m").requests()
     assert facts.open == {"r-a": first.open}
     assert facts.outbox_size == 1
@@ -93,7 +93,7 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_
     connection: Connection, now: float, answered: list[int], outcomes: int, kept: list[int]
 ) -> None:
     site = Site(connection, MODELS)
-    items = list(islice((f"{n}" for n in count() if place_of(f"r-{n}").bucket == 7), 4))
+    items = list(islice((f"{n}" for n in count() if locate_record(f"r-{n}").bucket == 7), 4))
     site.take_in([record(i, message(item)) for i, item in enumerate(items)])
     draws = {draw.item_id: draw for draw in draws_of(site)}
     bounds = {"closed_seconds": 60, "outcome_limit": 2 * BUCKETS}
@@ -101,7 +101,9 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_
     labels = LabelStore(connection, site.keys("m"), **bounds)
 
     def ask(number: int, at: float) -> None:
-        store.issue(epoch=1, assessment="ask", window="ask|0", budget=9, now=at, draws=[draws[items[number]]])
+        store.issue(
+            epoch=1, assessment="ask", payment=Payment("ask|0", 9), now=at, draws=[draws[items[number]]]
+        )
 
     for number in range(3):
         ask(number, NOW + number)
@@ -110,7 +112,7 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_
     connection.client.xtrim(site.keys("m").outcomes, maxlen=outcomes, approximate=False)
     ask(3, now)
     there = connection.client.hkeys(site.keys("m").asked(7))
-    assert set(there) == {place_of(f"r-{items[number]}").field for number in kept}
+    assert set(there) == {locate_record(f"r-{items[number]}").field for number in kept}
 
 
 def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
@@ -250,13 +252,15 @@ def test_an_item_whose_budget_is_used_up_is_drawn_if_it_costs_nothing(site: Site
     assert issue(site, [again(site)], budget=1) == ["shared"]
 
 
-def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(site: Site) -> None:
+def test_an_item_that_is_forgotten_begins_again_unless_its_request_is_still_open(site: Site) -> None:
     issue(site, draws_of(site)[:2])
     skip = LabelEvent("r-a", "a", "skip", "", secrets.token_hex(8), NOW, "ana")
     site.labels("m").apply(0, [skip], now=NOW)
     client, keys = site.connection.client, site.keys("m")
-    place = place_of("r-a")
-    client.hdel(keys.asked(place.bucket), place.field)  # as if very many others had been requested since
+    location = locate_record("r-a")
+    client.hdel(
+        keys.asked(location.bucket), location.field
+    )  # as if very many others had been requested since
     assert issue(site, [again(site, "a"), again(site, "b", offset=6)]) == ["issued", "shared"]
     assert client.ttl(keys.request("r-a")) == -1, "it must not end with the skipped one"
     assert [done.status for done in site.labels("m").apply(0, [answer("a")], now=NOW)] == ["applied"]
@@ -294,20 +298,22 @@ def test_requests_are_due_after_their_deadline_the_oldest_first(site: Site) -> N
     times = [NOW + 30.25, NOW + 10, NOW + 50, NOW + 20, NOW + 40]
     issue(site, [replace(draw, deadline=time) for draw, time in zip(draws, times, strict=True)])
     store = site.requests("m")
-    assert store.due(now=NOW) == []
-    due = store.due(now=NOW + 40)
+    assert store.due_requests(now=NOW) == []
+    due = store.due_requests(now=NOW + 40)
     assert [one.request_id for one in due] == ["r-b", "r-d", "r-a", "r-e"]
-    assert due[0] == Due("r-b", draws[1].open, draws[1].message)
-    assert [one.request_id for one in store.due(now=LATER, limit=2)] == ["r-b", "r-d"]
+    assert due[0] == DueRequest("r-b", draws[1].open, draws[1].message)
+    assert [one.request_id for one in store.due_requests(now=LATER, limit=2)] == ["r-b", "r-d"]
 
 
 def test_a_request_that_is_issued_once_more_has_a_new_attempt_and_deadline(site: Site) -> None:
     issue(site, draws_of(site)[:1])
     assert renew(site, deadline=LATER + 60) == ["reissued"]
     store = site.requests("m")
-    assert store.outbox() == {"r-a/2": b'{"attempt":2}'}, "the first attempt need not be published any more"
-    assert store.due(now=LATER) == []
-    (due,) = store.due(now=LATER + 60)
+    assert store.read_outbox() == {"r-a/2": b'{"attempt":2}'}, (
+        "the first attempt need not be published any more"
+    )
+    assert store.due_requests(now=LATER) == []
+    (due,) = store.due_requests(now=LATER + 60)
     assert due.open.attempt == 2
     assert due.message == b'{"attempt":2}'
     facts = site.reader("m").requests()
@@ -323,7 +329,7 @@ def test_a_request_that_ends_unanswered_gives_its_budget_back(site: Site) -> Non
     assert facts.outbox_size == 0
     assert facts.budget == {"ask|0": 0}
     assert facts.tallies == {("issued", "ask"): 2, ("expired", "ask"): 2}
-    assert site.requests("m").due(now=LATER) == []
+    assert site.requests("m").due_requests(now=LATER) == []
 
 
 def test_an_item_whose_request_has_expired_is_not_asked_for_again(site: Site) -> None:
@@ -342,8 +348,8 @@ def test_of_a_closed_request_a_record_is_left_and_of_a_skipped_one_what_a_correc
     skip = LabelEvent("r-c", "c", "skip", "", secrets.token_hex(8), NOW, "ana")
     site.labels("m").apply(0, [answer("b"), skip], now=NOW)
     renew(site)
-    places = [place_of(f"r-{item}") for item in "abc"]
-    records = [client.hget(keys.asked(place.bucket), place.field) for place in places]
+    locations = [locate_record(f"r-{item}") for item in "abc"]
+    records = [client.hget(keys.asked(location.bucket), location.field) for location in locations]
     assert [record[:1] for record in records] == [b"e", b"a", b"s"]
     assert client.exists(keys.request("r-a"), keys.request("r-b")) == 0
     assert client.hkeys(keys.request("r-c")) == [b"assessment", b"fact"]
@@ -354,7 +360,7 @@ def test_of_a_closed_request_a_record_is_left_and_of_a_skipped_one_what_a_correc
 def test_a_request_that_was_answered_meanwhile_is_not_renewed(site: Site, deadline: float | None) -> None:
     issue(site, draws_of(site)[:1])
     store = site.requests("m")
-    due = store.due(now=LATER)
+    due = store.due_requests(now=LATER)
     site.labels("m").apply(0, [answer("a")], now=NOW)
     before = site.reader("m").requests()
     assert store.renew(epoch=1, renewals=[Renewal(one, deadline, b"{}") for one in due], now=LATER) == [
@@ -370,7 +376,7 @@ def test_renewing_again_after_a_lost_reply_changes_nothing_more(
     issue(site, draws_of(site)[:1])
     with wired(redis_server, connection) as (wire, far):
         store = site.requests("m", far)
-        renewals = [Renewal(due, deadline, b"{}") for due in store.due(now=LATER)]
+        renewals = [Renewal(due, deadline, b"{}") for due in store.due_requests(now=LATER)]
         store.renew(
             epoch=1,
             renewals=[replace(renewals[0], due=replace(renewals[0].due, request_id="r-none"))],
@@ -389,19 +395,19 @@ def test_renewing_again_after_a_lost_reply_changes_nothing_more(
 def test_what_was_published_leaves_the_outbox_and_nothing_else_does(site: Site) -> None:
     issue(site, draws_of(site)[:2])
     store = site.requests("m")
-    published = list(store.outbox())[:1]
+    published = list(store.read_outbox())[:1]
     renew(site, deadline=LATER + 60)
-    store.published(published)
-    assert store.outbox().keys() == {"r-a/2", "r-b/2"}, "a later attempt is a message of its own"
-    store.published(["r-a/2"])
-    assert store.outbox().keys() == {"r-b/2"}
+    store.remove_published(published)
+    assert store.read_outbox().keys() == {"r-a/2", "r-b/2"}, "a later attempt is a message of its own"
+    store.remove_published(["r-a/2"])
+    assert store.read_outbox().keys() == {"r-b/2"}
 
 
 def test_nothing_is_asked_of_redis_where_there_is_nothing_to_do(site: Site) -> None:
     store = site.requests("m")
     assert issue(site, []) == []
     assert store.renew(epoch=1, renewals=[], now=LATER) == []
-    assert store.pooled([], [b"all:"]) == []
+    assert store.read_pools([], [b"all:"]) == []
     assert store.items([]) == []
 
 
@@ -439,7 +445,7 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
         name: draws_of(site, assessment=name) + draws_of(site, assessment=name, partition=1)
         for name in ("ask", "other")
     }
-    due: list[Due] = []
+    due: list[DueRequest] = []
     highest = 0
     for what, epoch, assessment, chosen in rounds:
         store = site.requests("m")
@@ -452,7 +458,7 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
             elif what == "answer":
                 site.labels("m").apply(0, [answer("abcdefghxy"[chosen[0]])], now=NOW)
             else:
-                due = store.due(now=LATER) or due
+                due = store.due_requests(now=LATER) or due
                 deadline = LATER - 1 if what == "reissue" else None
                 renewals = [Renewal(one, deadline, b"{}") for one in due[: len(chosen)]]
                 store.renew(epoch=epoch, renewals=renewals, now=LATER)
@@ -469,8 +475,8 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
             assert facts.budget.get(f"{name}|0", 0) == issued - expired <= 3
             still_open = sum(one.assessment == name for one in facts.open.values())
             assert still_open == issued - expired - happened.get(("answered", name), 0)
-        places = [place_of(f"r-{item}") for item in "abcdefgh"]
+        locations = [locate_record(f"r-{item}") for item in "abcdefgh"]
         asked = [
-            site.connection.client.hexists(site.keys("m").asked(one.bucket), one.field) for one in places
+            site.connection.client.hexists(site.keys("m").asked(one.bucket), one.field) for one in locations
         ]
         assert sum(asked) == sum(count for (event, _), count in happened.items() if event == "issued")

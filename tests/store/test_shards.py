@@ -566,7 +566,9 @@ def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it
     assert pooled(connection, site).keys() == {"new"}
 
 
-def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(connection: Connection) -> None:
+def test_a_drawn_item_is_reported_until_the_owner_has_heard_of_it_and_not_again(
+    connection: Connection,
+) -> None:
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     drawn = site.keys("m").drawn(0)
@@ -636,7 +638,7 @@ def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection:
     assert in_memory(loaded) == 1
 
 
-def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
+def test_a_flush_after_a_lost_reply_shows_what_was_drawn_meanwhile(
     redis_server: EmbeddedRedis, connection: Connection
 ) -> None:
     site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)

@@ -60,7 +60,7 @@ def round_(site: Site, *, now: float) -> None:
 
 def sent(site: Site) -> dict[str, LabelRequest]:
     """What waits to be published, by request id; the latest attempt alone."""
-    requests = [LabelRequest.model_validate_json(text) for text in site.requests("m").outbox().values()]
+    requests = [LabelRequest.model_validate_json(text) for text in site.requests("m").read_outbox().values()]
     return {request.request_id: request for request in sorted(requests, key=lambda one: one.attempt)}
 
 

@@ -30,8 +30,8 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
         groups,
         scores=np.full(len(said), 0.7),
         correct=said,
-        then=np.tile(np.arange(labels) < study.reference, count),
-        counted=np.ones(len(said), np.bool_),
+        in_reference=np.tile(np.arange(labels) < study.reference, count),
+        is_counted=np.ones(len(said), np.bool_),
     )
     return assess_evidence(
         columns,
@@ -128,17 +128,17 @@ def tables(drifting: list[int], quiet: list[int]) -> dict[str, dict[str, tuple[f
 
 def test_what_alarmed_before_the_drift_is_false_and_tells_nothing_afterwards() -> None:
     seen = tables([HEALTHY, HEALTHY + 10, HEALTHY + 20, HEALTHY + 60, 0], [0, 0, 0, HEALTHY + DRIFTING])
-    assert seen["labels until a decline is told, mean"][str(DROP)] == (pytest.approx(90 / 3),) * 4
-    assert seen["labels until a decline is told, median"][str(DROP)] == (20.0,) * 4
-    assert seen["streams in which a decline is told, %"][str(DROP)] == (75.0,) * 4
+    assert seen["labels until a decline is reported, mean"][str(DROP)] == (pytest.approx(90 / 3),) * 4
+    assert seen["labels until a decline is reported, median"][str(DROP)] == (20.0,) * 4
+    assert seen["streams in which a decline is reported, %"][str(DROP)] == (75.0,) * 4
     assert seen["streams with a false alarm, %"] == dict.fromkeys(RULES, (20.0, 25.0))
 
 
 def test_what_is_never_told_takes_no_labels() -> None:
     seen = tables([0, 0], [0])
-    assert seen["labels until a decline is told, mean"][str(DROP)] == (None,) * 4
-    assert seen["streams in which a decline is told, %"][str(DROP)] == (0.0,) * 4
+    assert seen["labels until a decline is reported, mean"][str(DROP)] == (None,) * 4
+    assert seen["streams in which a decline is reported, %"][str(DROP)] == (0.0,) * 4
 
 
 def test_of_streams_that_all_alarmed_before_no_share_is_told() -> None:
-    assert tables([FIRST], [0])["streams in which a decline is told, %"][str(DROP)] == (None,) * 4
+    assert tables([FIRST], [0])["streams in which a decline is reported, %"][str(DROP)] == (None,) * 4

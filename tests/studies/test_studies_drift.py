@@ -22,7 +22,7 @@ from benchmarks.studies.drift_streams import (
     streams,
 )
 from service.replay.workers import Workers, workers
-from service.statistics.change_points import what_remains
+from service.statistics.change_points import change_point_weights
 
 POOL = plain_pool([90, 60], [10, 40])
 STUDY = DriftStudy(POOL, runs=3, window=100, half_life=50, run_length=10_000, mass=0.95, seed=0)
@@ -77,7 +77,7 @@ def test_each_way_of_forgetting_leaves_what_its_name_says() -> None:
     assert (window[0][:, -100:] == 1).all()
     assert half_life[0][:, -51] == pytest.approx(0.5)
     assert not any(each[1].any() for each in (none, window, half_life))
-    alone = what_remains(correct=right[0], sizes=np.array([right.shape[1]]), run_length=10_000)
+    alone = change_point_weights(correct=right[0], sizes=np.array([right.shape[1]]), run_length=10_000)
     np.testing.assert_allclose(change[0][0], alone.factors)
     assert change[1][0] == alone.before[0]
 

@@ -29,7 +29,7 @@ from benchmarks.studies.running import run_study
 from service.config.model import ForgettingSettings
 from service.domain.errors import RecordingError
 
-TOLD = "model, drift: labels until a decline is told, mean"
+TOLD = "model, drift: labels until a decline is reported, mean"
 POOL = plain_pool([9, 9], [1, 1])
 
 
@@ -122,13 +122,13 @@ def test_delays_are_those_of_streams_that_notice() -> None:
     seen = rows(0.5, HEALTHY + 20)
     assert seen["labels until the drift is noticed, mean"]["abrupt, 5 points"] == (100.0,) * 4
     assert seen["streams in which the drift is noticed, %"]["abrupt, 5 points"] == (50.0,) * 4
-    assert seen["changes that are told"]["abrupt, 5 points"] == (50.0, 100.0, 20.0)
+    assert seen["reported changes"]["abrupt, 5 points"] == (50.0, 100.0, 20.0)
 
 
 def test_what_is_never_noticed_has_no_delay() -> None:
     seen = rows(1.0, 0)
     assert seen["labels until the drift is noticed, mean"]["abrupt, 5 points"] == (None,) * 4
-    assert seen["changes that are told"]["abrupt, 5 points"] == (0.0, None, None)
+    assert seen["reported changes"]["abrupt, 5 points"] == (0.0, None, None)
 
 
 def test_false_alarms_are_told_by_the_labels_that_it_took() -> None:

@@ -21,14 +21,14 @@ from benchmarks.studies.running import run_study
 from service.domain.errors import RecordingError
 from service.replay.recording import Recording
 
-ACCURACY = "accuracy of the group, and what it is told by"
+ACCURACY = "accuracy of the group, and what shows it"
 UNTIL_DRIFTED = "predictions until the group has drifted, mean"
 DRIFTED = "streams in which the group has drifted, %"
 UNTIL_CONFIRMED = "labels until it is confirmed that the group got worse, median"
 CONFIRMED = "streams in which it is confirmed, %"
 GIVEN = "labels that the group gets, % of all since the change"
 DISAGREE = "streams in which labels disagree with scores, %"
-FALSE = "streams in which something false is told, %"
+FALSE = "streams in which something false is reported, %"
 
 
 def saved(folder: Path, made: Recording, name: str) -> Path:
@@ -154,8 +154,8 @@ def made(*, drifted: np.ndarray, confirmed: np.ndarray, below: np.ndarray) -> Se
     """Two streams: of the first one these are told, of the second one nothing."""
     never = np.zeros((ROUNDS, GROUPS))
     watched = [
-        Watched(dict.fromkeys(("scores", "classes", "any"), surely), surely[:, CHANGING], never)
-        for surely in (drifted.astype(np.float64), never)
+        Watched(dict.fromkeys(("scores", "classes", "any"), excess), excess[:, CHANGING], never)
+        for excess in (drifted.astype(np.float64), never)
     ]
     labels = np.zeros((ROUNDS, 2, GROUPS))
     labels[HEALTHY:] = 1.0

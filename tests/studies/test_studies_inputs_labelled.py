@@ -137,13 +137,13 @@ def test_figures_depend_on_the_seed_alone_and_on_no_number_of_processes() -> Non
     for way in WAYS:
         np.testing.assert_array_equal(together.labelled[way].labels, apart.labelled[way].labels)
     for one, other in zip(together.watched, apart.watched, strict=True):
-        np.testing.assert_array_equal(one.suspicion, other.suspicion)
+        np.testing.assert_array_equal(one.drift_scores, other.drift_scores)
     other = replace(study, seed=1, runs=1).run(WORSE, Workers())
-    assert (other.watched[0].suspicion != together.watched[0].suspicion).any()
+    assert (other.watched[0].drift_scores != together.watched[0].drift_scores).any()
 
 
 def test_a_change_of_a_short_name_has_streams_of_its_own() -> None:
     few = replace(STUDY, predictions=40_000)
     short = [few.run(replace(WORSE, name=name), Workers()).watched for name in ("a", "b")]
     for one, other in zip(*short, strict=True):
-        assert (one.suspicion != other.suspicion).any()
+        assert (one.drift_scores != other.drift_scores).any()

@@ -138,8 +138,8 @@ def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
             continue
         compared += 1
         region, everything = told
-        np.testing.assert_allclose(seen.surely["scores"][number], region.mixes["score"].surely)
-        np.testing.assert_allclose(seen.surely["classes"][number], region.mixes["predicted_class"].surely)
+        np.testing.assert_allclose(seen.excess["scores"][number], region.mixes["score"].excess)
+        np.testing.assert_allclose(seen.excess["classes"][number], region.mixes["predicted_class"].excess)
         np.testing.assert_array_equal(seen.flagged("any")[number], region.drifted)
         np.testing.assert_allclose(seen.all_traffic[number], everything.suspicion[0])
     assert compared == CHANGED
@@ -148,7 +148,7 @@ def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
 def test_nothing_has_drifted_before_there_is_a_window_to_compare() -> None:
     seen = watch(stream(TURNED))
     early = 2 * MARKS_PER_WINDOW - 1
-    assert not seen.suspicion[:early].any()
+    assert not seen.drift_scores[:early].any()
     assert not seen.expected[:early].any()
     assert seen.expected[early:].all()
 
@@ -174,12 +174,12 @@ def test_labels_that_turn_change_nothing_that_is_seen_without_them() -> None:
     silent = ITEMS.labels_alone(0.3)
     assert silent is not None
     told: list[Watched] = [watch(stream(change)) for change in (silent, ITEMS.healthy)]
-    np.testing.assert_array_equal(told[0].suspicion, told[1].suspicion)
-    assert not told[0].suspicion.any()
+    np.testing.assert_array_equal(told[0].drift_scores, told[1].drift_scores)
+    assert not told[0].drift_scores.any()
 
 
 def test_the_seed_alone_decides() -> None:
-    one, same, other = (watch(stream(TURNED, seed)).suspicion for seed in (0, 0, 1))
+    one, same, other = (watch(stream(TURNED, seed)).drift_scores for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
 

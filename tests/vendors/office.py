@@ -258,7 +258,7 @@ class Office:
 
     def asked_of(self, vendor: str) -> list[LabelRequest]:
         """The requests that were issued to a vendor and wait to be published."""
-        texts = self.site.requests("m").outbox().values()
+        texts = self.site.requests("m").read_outbox().values()
         requests = [LabelRequest.model_validate_json(text) for text in texts]
         return [request for request in requests if request.vendor == vendor]
 

@@ -199,7 +199,7 @@ def test_an_answer_that_kafka_cannot_take_is_given_again_later(
         assert office.site.letters.reasons == []
 
 
-def test_why_vendors_are_told_to_come_later_is_logged(
+def test_why_vendors_are_asked_to_retry_later_is_logged(
     bootstrap_servers: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with EmbeddedRedis() as server:
@@ -216,7 +216,7 @@ def test_why_vendors_are_told_to_come_later_is_logged(
     assert all(vars(r)["cause"].startswith("redis is unavailable") for r in told)
 
 
-def test_while_redis_is_away_vendors_are_told_to_come_later(bootstrap_servers: str) -> None:
+def test_while_redis_is_away_vendors_are_asked_to_retry_later(bootstrap_servers: str) -> None:
     with EmbeddedRedis() as server:
         connection = fresh_connection(server, timeout_seconds=1)
         with Office(connection, bootstrap_servers) as office:
@@ -238,7 +238,7 @@ def test_while_redis_is_away_vendors_are_told_to_come_later(bootstrap_servers: s
         connection.client.close()
 
 
-def test_before_redis_and_kafka_are_reached_vendors_are_told_to_come_later(
+def test_before_redis_and_kafka_are_reached_vendors_are_asked_to_retry_later(
     office: Office, acme: Caller
 ) -> None:
     office.service = None

@@ -56,7 +56,7 @@ def seconds_left(claim: dict[str, Any]) -> float:
     return datetime.fromisoformat(claim["leased_until"]).timestamp() - NOW
 
 
-def test_a_renewed_lease_begins_anew(office: Office, acme: Caller) -> None:
+def test_a_renewed_lease_begins_again(office: Office, acme: Caller) -> None:
     (claim,) = acme.claim(lease_seconds=10.0)
     office.clock.now += 9
     renewed = acme.of(claim, "renew", lease_seconds=20.0)

@@ -127,7 +127,7 @@ def test_a_head_that_is_too_long_is_refused(office: Office) -> None:
     assert came.startswith(b"HTTP/1.1 4")
 
 
-def test_more_connections_than_allowed_are_told_to_come_later(open_office: Open) -> None:
+def test_more_connections_than_allowed_are_asked_to_retry_later(open_office: Open) -> None:
     office = open_office(api={"connections": 10})
     held = [socket.create_connection(("127.0.0.1", office.server.port)) for _ in range(12)]
     try:
@@ -179,7 +179,7 @@ def test_bodies_that_are_not_what_they_should_be_are_refused(acme: Caller, body:
         assert told.problem in {"malformed", "invalid"}
 
 
-def test_what_is_wrong_is_told_by_its_place(acme: Caller) -> None:
+def test_what_is_wrong_is_reported_by_its_place(acme: Caller) -> None:
     told = acme.post("/claims", {"most": 0, "lease": 5})
     assert told.problem == "invalid"
     assert {error["at"] for error in told.body["errors"]} == {"body.most", "body.lease"}
@@ -207,7 +207,7 @@ def test_a_bucket_fills_with_time_and_is_forgotten_when_there_are_too_many() -> 
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "token-of-acme ", "\xe9", "x" * 10_000])
-def test_without_a_valid_token_nothing_is_told(office: Office, token: str | None) -> None:
+def test_without_a_valid_token_nothing_is_reported(office: Office, token: str | None) -> None:
     caller = Caller(office.server.port, None)
     headers = {} if token is None else {"Authorization": f"Bearer {token}x" if token else "Bearer"}
     for path in ("/models", "/claims", "/openapi.json", "/nowhere"):
@@ -280,7 +280,7 @@ def test_the_api_is_served_over_tls(open_office: Open, tmp_path: Path) -> None:
         Caller(office.server.port, TOKENS["acme"], tls=ssl.create_default_context()).get("/models")
 
 
-def test_a_certificate_that_cannot_be_used_is_told_by_its_key(tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_reported_by_its_key(tmp_path: Path) -> None:
     def nothing(*_: Any) -> Any:
         raise NotImplementedError
 
@@ -290,7 +290,7 @@ def test_a_certificate_that_cannot_be_used_is_told_by_its_key(tmp_path: Path) ->
     assert caught.value.problems[0][0] == "vendor_api.certificate_file"
 
 
-def test_a_key_that_is_encrypted_is_told_and_no_terminal_is_asked(tmp_path: Path) -> None:
+def test_a_key_that_is_encrypted_is_reported_and_no_terminal_is_asked(tmp_path: Path) -> None:
     issued = trustme.CA().issue_cert("localhost")
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     issued.cert_chain_pems[0].write_to_path(certificate)

@@ -13,7 +13,7 @@ from office import LEASE_SECONDS, Caller, Office, Open, Told
 from store_site import NOW
 
 from service.domain.errors import Unavailable
-from service.store.claims import Changed, ClaimStore
+from service.store.claims import ClaimChange, ClaimStore
 
 BASE = "/models/m/label-studio"
 LATER = "2027-01-15T09:00:00Z"
@@ -105,7 +105,7 @@ def test_an_export_that_is_imported_twice_changes_nothing_the_second_time(
     assert office.site.letters.reasons == []
 
 
-def test_what_cannot_be_taken_is_told_task_by_task(office: Office, acme: Caller) -> None:
+def test_what_cannot_be_taken_is_reported_task_by_task(office: Office, acme: Caller) -> None:
     good, lost, unknown, foreign = tasks(acme, 4)
     lost["data"]["claim_id"] = "another"
     foreign["data"]["item_id"] = foreign["data"]["request_id"] = "guessed"
@@ -195,7 +195,7 @@ class BreakingOff(ClaimStore):
 
     times = 0
 
-    def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
+    def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> ClaimChange:
         self.times += 1
         if self.times == 2:
             raise Unavailable("redis", ConnectionError())
@@ -246,7 +246,9 @@ def test_of_two_annotations_of_one_task_in_a_webhook_the_newer_one_answers(
     assert office.site.letters.reasons == []
 
 
-def test_a_request_has_two_keys_however_many_annotations_are_told_of_it(office: Office, acme: Caller) -> None:
+def test_a_request_has_two_keys_however_many_annotations_are_reported_of_it(
+    office: Office, acme: Caller
+) -> None:
     pattern = f"{office.connection.prefix}:*:annotat*"
     (claim,) = acme.claim()
     acme.answer(claim, "cat")

@@ -103,7 +103,7 @@ def test_idempotency_keys_of_two_vendors_have_nothing_to_do_with_one_another(
     assert not {c["claim_id"] for c in first.claims} & {c["claim_id"] for c in second.claims}
 
 
-def test_nothing_tells_a_labeller_what_the_model_predicted(acme: Caller) -> None:
+def test_nothing_shows_a_labeller_what_the_model_predicted(acme: Caller) -> None:
     text = json.dumps(acme.claim(20))
     assert "prediction" not in text
     assert "score" not in text

@@ -22,9 +22,15 @@ _MOST_NEXT = 10
 class BudgetState(Document):
     """The label budget of an assessment."""
 
-    labels: int = Field(description="allowed in one window")
-    remaining: int = Field(description="left in this window")
-    renews_at: Seconds | None = Field(description="when the next window begins; null: never")
+    labels: int = Field(description="allowed in one period")
+    remaining: int = Field(description="left in this period")
+    renews_at: Seconds | None = Field(description="when the next period begins; null: never")
+    available: int = Field(description="that may be requested now, for any group")
+    reserve: int = Field(description="left in this period that only suspected groups may get")
+    seconds_per_label: float | None = Field(
+        description="mean time between two labels until the budget renews; null if no label is due"
+    )
+    sentence: str = Field(description="the same in words")
 
 
 class RankedGroup(Document):
@@ -124,8 +130,11 @@ def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:
         policy=chooser(settings),
         question=question(settings),
         found=words.found(snapshot, name),
-        budget=BudgetState(
-            labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
+        budget=BudgetState.of(
+            state.budget,
+            labels=settings.budget.labels,
+            seconds_per_label=finite_or_none(state.budget.seconds_per_label(snapshot.taken_at)),
+            sentence=words.budget_sentence(state.budget, settings.budget.labels, snapshot.taken_at),
         ),
         max_in_flight=settings.max_in_flight,
         ranking=_ranking(state),

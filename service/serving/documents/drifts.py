@@ -231,7 +231,7 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         reference_since=finite_or_none(drift.reference_since),
         max_distance=snapshot.settings.drift.max_distance,
         mixes=[
-            MixState(mix=name, distance=finite_or_none(mix.distance[group]), surely=float(mix.surely[group]))
+            MixState(mix=name, distance=finite_or_none(mix.distance[group]), surely=float(mix.excess[group]))
             for name, mix in groups.mixes.items()
         ],
         bins=[

@@ -223,7 +223,8 @@ class GroupState(Document):
 
 def _changed_at(grouping: GroupingSnapshot) -> Floats:
     times = (
-        grouping.relearned[name].since if name in grouping.relearned else math.nan for name in grouping.groups
+        grouping.change_points[name].since if name in grouping.change_points else math.nan
+        for name in grouping.groups
     )
     return np.fromiter(times, np.float64, count=len(grouping.groups))
 

@@ -83,7 +83,7 @@ def group_state(
     name = grouping.groups[group]
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
-    change = grouping.relearned.get(name)
+    change = grouping.change_points.get(name)
     return GroupState(
         **read_measures(GroupState, grouping, group),
         group=name,
@@ -93,7 +93,9 @@ def group_state(
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
-        relearned=None if change is None else Relearning.of(change, labels_before=change.before),
+        relearned=None
+        if change is None
+        else Relearning.of(change, labels_before=change.before, kept=change.weight),
     )
 
 

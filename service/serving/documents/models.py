@@ -142,7 +142,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
         finding_count=_finding_count(snapshot),
         missed_targets=missed_targets(snapshot),
         watched=_is_watched(snapshot.settings),
-        labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values()),
+        labels_remaining=sum(state.budget.remaining for state in snapshot.assessments.values()),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from service.config.assessments import (
@@ -12,19 +14,19 @@ from service.config.assessments import (
 )
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
+from service.monitoring.budget import BudgetState
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
+from service.serving.documents.durations import duration
 from service.serving.documents.questions import chooser, quality
 
 NO_ESTIMATE = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
 _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
-_HOUR = 3_600.0
-_DAY = 86_400.0
 _VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 
 
@@ -64,14 +66,24 @@ def cell_of_verdict(below: float, verdict: Verdict, labels: float | None, second
     """Probability of being below a threshold, the verdict, and the labels and time until there is one."""
     needs = f" ~{labels:.0f}" if labels else ""
     if labels and seconds is not None:
-        needs += f", {_duration(seconds)}"
+        needs += f", {duration(seconds)}"
     return f"{cell_of_probability(below)}{_VERDICTS[verdict]}{needs}"
 
 
-def _duration(seconds: float) -> str:
-    if seconds < _HOUR:
-        return f"{max(1, seconds / 60):.0f} min"
-    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
+def budget_sentence(budget: BudgetState, labels: int, now: float) -> str:
+    """What is left of a budget of so many labels a period, and how fast it is spent."""
+    renewal = (
+        "does not renew" if budget.renews_at is None else f"renews in {duration(budget.renews_at - now)}"
+    )
+    if budget.is_exhausted:
+        return f"Budget exhausted: all {labels:,} labels are spent; it {renewal}."
+    sentence = f"{budget.remaining:,} of {labels:,} labels left; the budget {renewal}"
+    pace = budget.seconds_per_label(now)
+    if math.isfinite(pace):
+        sentence += f"; about one label every {duration(pace)} until then"
+    if budget.reserve:
+        sentence += f"; {budget.reserve:,} of them are reserved for suspected groups"
+    return f"{sentence}."
 
 
 def place(grouping: str, group: str) -> str:
@@ -186,7 +198,7 @@ def _measured(interval: Interval | None) -> str:
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
     """Why the next label request may go to a group."""
     if state.aim is not None and state.aim.shares[group] > 0:
-        return f"{_why_policy(state, grouping, group)}; and its traffic has drifted"
+        return f"{_why_policy(state, grouping, group)}; and it is suspected"
     return _why_policy(state, grouping, group)
 
 

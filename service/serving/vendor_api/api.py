@@ -1,4 +1,4 @@
-"""The vendor API's routes: label requests claimed, kept, given back, answered and corrected over HTTP."""
+"""Routes of the vendor API: claim, renew, release, answer and correct label requests over HTTP."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _OF_REQUEST = "/models/{model}/requests/{request_id}"
 
 
 def vendor_of(request: Request) -> str:
-    """Who calls."""
+    """The vendor that makes the call."""
     vendor: str = request.state.vendor
     return vendor
 
 
 def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) -> APIRouter:
-    """The routes of the API, but for those of Label Studio."""
+    """The routes of the API, without those of Label Studio."""
     routes = APIRouter()
     _add_claims(routes, service, waits, settings)
     _add_leases(routes, service, settings)
@@ -66,7 +66,7 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
     @routes.get("/models", summary="Your models", responses=problems())
     def read_models(request: Request) -> ModelsOfVendor:
         vendor, claims = vendor_of(request), service().claims
-        waiting = claims.waiting(vendor)
+        waiting = claims.count_claimable(vendor)
         return ModelsOfVendor(
             models=[
                 ModelOfVendor(model=name, classes=list(model.classes), waiting=waiting[name])
@@ -86,19 +86,19 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
         claim_ids = claims.claim_ids(vendor, most=most, key=request.state.idempotency_key)
         lease_seconds = body.lease_seconds or settings.lease_seconds
 
-        def look() -> list[tuple[str, Claim]]:
+        def take_claims() -> list[tuple[str, Claim]]:
             if request.state.is_repeated:
-                return claims.held_under(vendor, most=most, key=request.state.idempotency_key)
+                return claims.list_claims_by_key(vendor, most=most, key=request.state.idempotency_key)
             return claims.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
 
         seconds = 0.0 if request.state.is_repeated else min(body.wait_seconds, settings.wait_seconds)
-        claimed = await waits.until(look, request, vendor=vendor, seconds=seconds)
+        claimed = await waits.until(take_claims, request, vendor=vendor, seconds=seconds)
         request.state.no_store = True
         return _claims(claimed)
 
     @routes.get("/claims", summary="Your current claims", responses=problems(), response_model=Claims)
     def read_claims(request: Request) -> Response:
-        return _claims(service().claims.held(vendor_of(request)))
+        return _claims(service().claims.list_claims(vendor_of(request)))
 
 
 def _add_leases(routes: APIRouter, service: Service, settings: VendorApiSettings) -> None:

@@ -1,4 +1,4 @@
-"""What vendors can do with label requests before they answer: look, claim, renew, give back."""
+"""Claims of label requests by vendors: list, claim, renew, release."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from service.serving.vendor_api.problems import Kind, Refused
-from service.store.claims import Changed, Claim, ClaimStatus, ClaimStore, Looked
-from service.store.request_registry import AskedRequests
+from service.store.claims import Claim, ClaimChange, ClaimStatus, ClaimStore, VendorRequest
+from service.store.request_registry import RequestRegistry
 from service.telemetry.instruments import VendorMetrics
 
 REFUSALS: dict[ClaimStatus, Kind] = {
@@ -24,19 +24,19 @@ REFUSALS: dict[ClaimStatus, Kind] = {
 
 @dataclass(frozen=True)
 class ModelRequests:
-    """The label requests of one model, with its classes in order and the vendors that may be asked."""
+    """The label requests of one model, its classes in order, and the vendors that may label it."""
 
     classes: Sequence[str]
     vendors: frozenset[str]
     claims: ClaimStore
-    asked: AskedRequests
+    registry: RequestRegistry
 
 
 class Claims:
-    """Claims of all vendors; a model that a vendor is not asked about does not exist for it.
+    """Claims of all vendors; a vendor sees only the models that it labels.
 
-    Calls wait for Redis, so they are made from threads that may wait. All of them raise `Refused` where a
-    vendor may not do this, and `Unavailable` where it cannot be done now: then it is safe to repeat.
+    Calls block on Redis, so call them from threads that may block. They raise `Refused` if a vendor may not
+    do this, and `Unavailable` if it cannot be done now; then it is safe to repeat.
 
     The first of a vendor's `claim_keys` makes the ids of claims; ids of all of them are recognized.
     """
@@ -55,23 +55,25 @@ class Claims:
         self._clock = clock
 
     def models_of(self, vendor: str) -> dict[str, ModelRequests]:
-        """The models that a vendor may be asked about."""
+        """The models that a vendor labels."""
         return {name: of for name, of in self._models.items() if vendor in of.vendors}
 
     def model_of(self, vendor: str, model: str) -> ModelRequests:
-        """One of them."""
+        """A model that the vendor labels."""
         of = self._models.get(model)
         if of is None or vendor not in of.vendors:
             raise Refused(Kind.NOT_FOUND)
         return of
 
-    def waiting(self, vendor: str) -> dict[str, int]:
-        """How many requests can be claimed now, by model."""
+    def count_claimable(self, vendor: str) -> dict[str, int]:
+        """Number of requests that can be claimed now, by model."""
         now = self._clock()
-        return {name: of.claims.waiting(vendor, now=now) for name, of in self.models_of(vendor).items()}
+        return {
+            name: of.claims.count_claimable(vendor, now=now) for name, of in self.models_of(vendor).items()
+        }
 
     def claim_ids(self, vendor: str, *, most: int, key: str | None) -> list[str]:
-        """New ids for claims; the same ones where the idempotency key is the same."""
+        """New ids for claims; the same idempotency key gives the same ids."""
         if key is None:
             return [secrets.token_urlsafe(18) for _ in range(most)]
         return _claim_ids(self._claim_keys[vendor][0], key, most)
@@ -90,19 +92,21 @@ class Claims:
             claimed += [(name, claim) for claim in found]
         return claimed
 
-    def held_under(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
-        """What the vendor holds of what it claimed with this idempotency key."""
+    def list_claims_by_key(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
+        """Current claims that the vendor made with this idempotency key."""
         claim_ids = [each for secret in self._claim_keys[vendor] for each in _claim_ids(secret, key, most)]
         of_models = {name: {_of_model(each, name) for each in claim_ids} for name in self.models_of(vendor)}
-        return [(name, claim) for name, claim in self.held(vendor) if claim.claim_id in of_models[name]]
+        return [
+            (name, claim) for name, claim in self.list_claims(vendor) if claim.claim_id in of_models[name]
+        ]
 
-    def held(self, vendor: str) -> list[tuple[str, Claim]]:
-        """All that the vendor holds now, with the name of the model."""
+    def list_claims(self, vendor: str) -> list[tuple[str, Claim]]:
+        """All current claims of the vendor, each with the name of its model."""
         now = self._clock()
         return [
             (name, claim)
             for name, of in self.models_of(vendor).items()
-            for claim in of.claims.held(vendor, now=now)
+            for claim in of.claims.list_claims(vendor, now=now)
         ]
 
     def renew(
@@ -115,13 +119,13 @@ class Claims:
         return datetime.fromtimestamp(changed.leased_until, UTC)
 
     def release(self, vendor: str, model: str, request_id: str, claim_id: str) -> None:
-        """Give a claim back."""
+        """Release a claim."""
         claims = self.model_of(vendor, model).claims
         check(claims.release(vendor, request_id, claim_id, now=self._clock()))
 
-    def look(self, vendor: str, model: str, request_id: str) -> Looked | None:
+    def find(self, vendor: str, model: str, request_id: str) -> VendorRequest | None:
         """An open request of the vendor."""
-        return self.model_of(vendor, model).claims.look(vendor, request_id, now=self._clock())
+        return self.model_of(vendor, model).claims.find(vendor, request_id, now=self._clock())
 
 
 def _claim_ids(secret: bytes, key: str, most: int) -> list[str]:
@@ -134,7 +138,7 @@ def _of_model(claim_id: str, model: str) -> str:
     return hashlib.blake2b(f"{claim_id}\n{model}".encode(), digest_size=18).hexdigest()
 
 
-def check(changed: Changed) -> None:
-    """Refuse a change of a claim that was not made."""
+def check(changed: ClaimChange) -> None:
+    """Raise `Refused` if a change of a claim was not made."""
     if changed.status != "ok":
         raise Refused(REFUSALS[changed.status])

@@ -1,4 +1,4 @@
-"""`Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a call made again is answered again."""
+"""`Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header): a repeated call gets the same response."""
 
 from __future__ import annotations
 

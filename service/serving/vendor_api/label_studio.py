@@ -83,7 +83,7 @@ def build_label_studio_routes(service: Service, settings: VendorApiSettings) -> 
     ) -> Response:
         vendor, claims = vendor_of(request), service().claims
         classes = claims.model_of(vendor, model).classes
-        kind: Shown = _kind_held(claims.held(vendor), model) if shown == "auto" else shown
+        kind: Shown = _claimed_kind(claims.list_claims(vendor), model) if shown == "auto" else shown
         return Response(labelling_configuration(classes, kind), media_type="application/xml")
 
     @routes.post(
@@ -99,7 +99,7 @@ def build_label_studio_routes(service: Service, settings: VendorApiSettings) -> 
         key = request.state.idempotency_key
         claim_ids = claims.claim_ids(vendor, most=most, key=key)
         if request.state.is_repeated:
-            claimed = claims.held_under(vendor, most=most, key=key)
+            claimed = claims.list_claims_by_key(vendor, most=most, key=key)
         else:
             # Nobody renews for a project of Label Studio: held until the request's deadline.
             lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
@@ -159,7 +159,7 @@ def _task(model: str, claim: Claim) -> Task:
     )
 
 
-def _kind_held(held: list[tuple[str, Claim]], model: str) -> Shown:
+def _claimed_kind(held: list[tuple[str, Claim]], model: str) -> Shown:
     for name, claim in held:
         if name == model:
             request = LabelRequest.model_validate_json(claim.message)

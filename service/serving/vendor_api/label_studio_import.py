@@ -1,4 +1,4 @@
-"""Annotations of Label Studio taken as labels: the first answers, others correct, deleted ones retract."""
+"""Label Studio annotations as labels: the first is an answer, later ones correct, deleted ones retract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from service.serving.vendor_api.labels import VendorLabel
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.schemas import Imported, ImportState
 from service.serving.vendor_api.service import VendorService
-from service.store.request_registry import Closed, Newest, annotation_digest, class_digest, request_id_of
+from service.store.request_registry import (
+    LatestAnnotation,
+    RequestRecord,
+    annotation_digest,
+    class_digest,
+    request_id_of,
+)
 
 _STATES: dict[Kind, ImportState] = {
     Kind.NOT_FOUND: "not-found",
@@ -24,7 +30,7 @@ _STATES: dict[Kind, ImportState] = {
 
 @dataclass
 class _Plan:
-    """What to do about an annotation: how to report it, and the label to write, if any.
+    """Result to report for an annotation, and the label to write, if any.
 
     `claim_id` is empty for a revision.
     """
@@ -53,7 +59,7 @@ class AnnotationImport:
         Raises:
             Unavailable: Redis or Kafka cannot answer now; take all of them again later.
         """
-        positions = _newest_of(annotations)
+        positions = _latest_by_request(annotations)
         plans = [
             self._plan(annotation)
             if isinstance(annotation, Annotation) and positions[annotation.request_id] == at
@@ -86,31 +92,31 @@ class AnnotationImport:
         return [self._retract(annotation_digest(identity)) for identity in identities]
 
     def _retract(self, digest: str) -> Imported:
-        asked = self._requests.asked
-        request = asked.annotation(self._vendor, digest) if digest else None
-        newest = None if request is None else asked.newest(self._vendor, request[0])
-        if request is None or newest is None or newest.annotation != digest:
+        registry = self._requests.registry
+        request = registry.annotation(self._vendor, digest) if digest else None
+        latest = None if request is None else registry.latest(self._vendor, request[0])
+        if request is None or latest is None or latest.annotation != digest:
             return Imported(task=None, request_id=None, state="ignored")
         request_id, item_id = request
-        closed = asked.look(self._vendor, request_id, item_id)
-        is_submitted = closed is not None and closed.state == "open" and not newest.says("")
-        if closed is None or not (closed.state == "answered" or is_submitted):
+        record = registry.find(self._vendor, request_id, item_id)
+        is_submitted = record is not None and record.state == "open" and not latest.has_class("")
+        if record is None or not (record.state == "answered" or is_submitted):
             return Imported(task=None, request_id=request_id, state="unchanged")
-        if closed.is_full:
+        if record.is_full:
             return Imported(task=None, request_id=request_id, state="too-many-revisions")
         self._service.write_all(self._vendor, [VendorLabel(self._model, request_id, "retraction", item_id)])
-        asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(newest, true_class=""))
+        registry.remember(self._vendor, request_id, item_id, msgspec.structs.replace(latest, true_class=""))
         return Imported(task=None, request_id=request_id, state="submitted")
 
     def _plan(self, annotation: Annotation) -> _Plan:
         true_class = self._class_of(annotation)
         if true_class is None:
             return _Plan("unknown-class")
-        # The task's data went through other hands, so the item may be any.
+        # The task's data may have been edited, so the item id cannot be trusted.
         if annotation.request_id != request_id_of(self._model, annotation.item_id):
             return _Plan("not-found")
-        newest = self._requests.asked.newest(self._vendor, annotation.request_id)
-        if newest is not None and annotation.time is not None and annotation.time.timestamp() < newest.time:
+        latest = self._requests.registry.latest(self._vendor, annotation.request_id)
+        if latest is not None and annotation.time is not None and annotation.time.timestamp() < latest.time:
             return _Plan("ignored")
         label = VendorLabel(
             model=self._model,
@@ -121,69 +127,69 @@ class AnnotationImport:
             annotator=annotation.annotator,
             time=annotation.time,
         )
-        looked = self._service.claims.look(self._vendor, self._model, label.request_id)
-        if looked is None:
-            closed = self._requests.asked.look(self._vendor, label.request_id, label.item_id)
-            return _revision(closed, label)
-        if looked.state != "submitted":
+        request = self._service.claims.find(self._vendor, self._model, label.request_id)
+        if request is None:
+            record = self._requests.registry.find(self._vendor, label.request_id, label.item_id)
+            return _revision(record, label)
+        if request.state != "submitted":
             return _Plan("submitted", label, annotation.claim_id)
-        return _plan_of_submitted(newest, label, annotation.claim_id)
+        return _plan_of_submitted(latest, label, annotation.claim_id)
 
     def _class_of(self, annotation: Annotation) -> str | None:
         """The class that an annotation chooses; empty for a skip, None if it is no class of the model."""
         return "" if annotation.choice is None else class_of(self._requests.classes, annotation.choice)
 
     def _remember(self, annotation: Annotation, *, written: bool) -> None:
-        """Remember an annotation; of what others have labelled only if there is a label of it."""
-        before = self._requests.asked.newest(self._vendor, annotation.request_id)
+        """Store the latest annotation; of a request that others labelled only if a label was written."""
+        before = self._requests.registry.latest(self._vendor, annotation.request_id)
         if before is None and not written:
             return
         true_class = self._class_of(annotation)
-        newest = Newest(
+        latest = LatestAnnotation(
             annotation=annotation_digest(annotation.identity) or (before.annotation if before else ""),
             time=annotation.time.timestamp() if annotation.time else self._service.clock(),
             true_class=class_digest(true_class).hex() if true_class else "",
         )
-        self._requests.asked.remember(self._vendor, annotation.request_id, annotation.item_id, newest)
+        self._requests.registry.remember(self._vendor, annotation.request_id, annotation.item_id, latest)
 
 
-def _newest_of(annotations: Sequence[Annotation | Unusable]) -> dict[str | None, int]:
-    """Which annotation of every request is the newest one."""
-    newest: dict[str | None, int] = {}
+def _latest_by_request(annotations: Sequence[Annotation | Unusable]) -> dict[str | None, int]:
+    """Index of the latest annotation of every request."""
+    latest: dict[str | None, int] = {}
     for at, annotation in enumerate(annotations):
         if isinstance(annotation, Unusable):
             continue
-        before = annotations[newest.get(annotation.request_id, at)]
+        before = annotations[latest.get(annotation.request_id, at)]
         if isinstance(before, Annotation) and not (
             annotation.time and before.time and annotation.time < before.time
         ):
-            newest[annotation.request_id] = at
-    return newest
+            latest[annotation.request_id] = at
+    return latest
 
 
-def _revision(closed: Closed | None, label: VendorLabel) -> _Plan:
-    """What to do about a request that is not open."""
-    # An open request that cannot be looked at has just been issued to somebody else.
-    if closed is None or closed.state == "open":
+def _revision(record: RequestRecord | None, label: VendorLabel) -> _Plan:
+    """Plan for a request that is not open."""
+    # An open request that is not this vendor's has just been issued to another one.
+    if record is None or record.state == "open":
         return _Plan("not-found")
-    if closed.state == "expired":
+    if record.state == "expired":
         return _Plan("request-expired")
     # A skip of what was answered takes the answer back.
-    if closed.says(label.true_class) if label.true_class else closed.state != "answered":
+    if record.has_class(label.true_class) if label.true_class else record.state != "answered":
         return _Plan("unchanged")
-    if closed.is_full:
+    if record.is_full:
         return _Plan("too-many-revisions")
     return _Plan("submitted", _as_revision(label))
 
 
-def _plan_of_submitted(newest: Newest | None, label: VendorLabel, claim_id: str) -> _Plan:
-    """What to do about a request whose answer is on its way, or was lost before it was written.
+def _plan_of_submitted(latest: LatestAnnotation | None, label: VendorLabel, claim_id: str) -> _Plan:
+    """Plan for a request whose answer is on its way, or was lost before it was written.
 
     A correction does for both: it answers what is not answered. Kafka keeps the order.
     """
-    if newest is not None and newest.says(label.true_class):
+    if latest is not None and latest.has_class(label.true_class):
         return _Plan("unchanged")
-    if label.true_class or newest is not None:
+    if label.true_class or latest is not None:
         return _Plan("submitted", _as_revision(label))
     return _Plan("submitted", label, claim_id)
 

@@ -20,7 +20,7 @@ _SEND_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class VendorLabel:
-    """What a vendor says of one request.
+    """A vendor's label for one request.
 
     `true_class` is empty for a skip and a retraction; `time` is aware, and None stands for now.
     """

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from service.serving.vendor_api.problems import Kind, Refused
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 """Between two looks of a call that waits."""
 
 Found = TypeVar("Found")
@@ -32,11 +32,11 @@ class Waits:
         self._waiting: Counter[str] = Counter()
 
     async def until(
-        self, look: Callable[[], list[Found]], request: Request, *, vendor: str, seconds: float
+        self, poll: Callable[[], list[Found]], request: Request, *, vendor: str, seconds: float
     ) -> list[Found]:
-        """What `look` finds, as soon as it finds something; nothing after `seconds`, of which 0 looks once.
+        """The first result of `poll` that is not empty; empty after `seconds`. With 0 seconds it polls once.
 
-        `look` runs in a thread that may wait. It does not run for a client that has disconnected, which
+        `poll` runs in a thread that may wait. It does not run for a client that has disconnected, which
         would never learn what it has claimed.
 
         Raises:
@@ -44,17 +44,17 @@ class Waits:
             ClientDisconnect: the client has disconnected.
         """
         ends = time.monotonic() + seconds
-        if found := await run_in_threadpool(look):
+        if found := await run_in_threadpool(poll):
             return found
         if self._waiting[vendor] >= self._most and seconds > 0:
             raise Refused(Kind.TOO_MANY_WAITS, retry_seconds=1.0)
         self._count(vendor, 1)
         try:
             while (rest := ends - time.monotonic()) > 0 and not self._stopping():
-                await asyncio.sleep(min(LOOK_SECONDS, rest))
+                await asyncio.sleep(min(POLL_SECONDS, rest))
                 if await request.is_disconnected():
                     raise ClientDisconnect
-                if found := await run_in_threadpool(look):
+                if found := await run_in_threadpool(poll):
                     return found
         finally:
             self._count(vendor, -1)

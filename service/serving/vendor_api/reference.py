@@ -1,4 +1,4 @@
-"""How the vendor API describes itself: OpenAPI 3.1, with every problem under the call that can meet it."""
+"""The OpenAPI 3.1 document of the vendor API, with the problems that each call can return."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def problems(*kinds: Kind, changes: bool = False) -> Responses:
-    """What a call can be refused for, beside what every call, or every one that changes something, can be."""
+    """Problems that a call can return, including those of every call, or of every call with changes."""
     by_status: dict[int, list[Kind]] = defaultdict(list)
     for kind in (*_ALWAYS, *(_CHANGING if changes else ()), *kinds):
         by_status[kind.status].append(kind)

@@ -1,4 +1,4 @@
-"""What vendors send and get: the bodies of the vendor API."""
+"""Bodies of the vendor API's requests and responses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Annotator = Annotated[
         default=None, description="a pseudonym of who answered, not a person's name; never used in statistics"
     ),
 ]
-Given = Annotated[Time | None, Field(default=None, description="when it was answered; default: now")]
+AnswerTime = Annotated[Time | None, Field(default=None, description="when it was answered; default: now")]
 LeaseSeconds = Annotated[
     float | None,
     Field(
@@ -92,7 +92,7 @@ class AnswerBody(Body):
     claim_id: ClaimId
     true_class: ClassName = Field(description="one of the request's `classes`")
     annotator: Annotator
-    time: Given
+    time: AnswerTime
 
 
 class SkipBody(Body):
@@ -100,7 +100,7 @@ class SkipBody(Body):
 
     claim_id: ClaimId
     annotator: Annotator
-    time: Given
+    time: AnswerTime
 
 
 class CorrectionBody(Body):
@@ -109,7 +109,7 @@ class CorrectionBody(Body):
     item_id: ItemId
     true_class: ClassName = Field(description="one of the model's classes")
     annotator: Annotator
-    time: Given
+    time: AnswerTime
 
 
 class RetractionBody(Body):
@@ -117,7 +117,7 @@ class RetractionBody(Body):
 
     item_id: ItemId
     annotator: Annotator
-    time: Given
+    time: AnswerTime
 
 
 class ModelOfVendor(Answer):

@@ -1,4 +1,4 @@
-"""What vendors say of label requests: answers and skips, corrections and retractions."""
+"""Labels from vendors: answers and skips, corrections and retractions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class _Request(msgspec.Struct):
 
 
 class VendorService:
-    """The claims of all vendors; and their answers, which it sends to Kafka.
+    """Claims of all vendors, and their labels, which it sends to Kafka.
 
-    As with `Claims`, calls are made from threads that may wait, and raise `Refused` or `Unavailable`.
+    As with `Claims`, call it from threads that may block. Calls raise `Refused` or `Unavailable`.
     `calls` has the outcome of earlier calls.
     """
 
@@ -54,10 +54,10 @@ class VendorService:
         name = msgspec.json.encode(["answer", label.model, label.request_id, claim_id]).decode()
         fingerprint = hashlib.blake2b(f"{label.kind}\n{label.true_class}".encode(), digest_size=16).digest()
         call = Call(vendor, name, fingerprint)
-        begun = self.calls.begin(call)
-        if begun.status == "done":
+        state = self.calls.begin(call)
+        if state.status == "done":
             return
-        if begun.status == "different":
+        if state.status == "different":
             raise Refused(Kind.ANSWERED_DIFFERENTLY)
         try:
             item_id = self._submit(model, vendor, claim_id, label)
@@ -77,15 +77,15 @@ class VendorService:
         model = self.claims.model_of(vendor, label.model)
         if label.true_class and label.true_class not in model.classes:
             raise Refused(Kind.UNKNOWN_CLASS)
-        found = model.asked.look(vendor, label.request_id, label.item_id)
+        found = model.registry.find(vendor, label.request_id, label.item_id)
         if found is None:
             raise Refused(Kind.NOT_FOUND)
         if found.state == "expired":
             raise Refused(Kind.REQUEST_EXPIRED)
         is_submitted = False
         if found.state == "open":
-            looked = model.claims.look(vendor, label.request_id, now=self.clock())
-            is_submitted = looked is not None and looked.state == "submitted"
+            request = model.claims.find(vendor, label.request_id, now=self.clock())
+            is_submitted = request is not None and request.state == "submitted"
         revisable = {"answered", "retracted"} | ({"skipped"} if label.kind == "correction" else set())
         if found.state not in revisable and not is_submitted:
             raise Refused(Kind.NOT_ANSWERED)
@@ -131,10 +131,10 @@ class VendorService:
 
     def _submit(self, model: ModelRequests, vendor: str, claim_id: str, label: VendorLabel) -> str:
         """Hold a request while its answer is on its way; its item."""
-        looked = model.claims.look(vendor, label.request_id, now=self.clock())
-        if looked is None:
+        found = model.claims.find(vendor, label.request_id, now=self.clock())
+        if found is None:
             raise Refused(Kind.NOT_FOUND)
-        request = msgspec.json.decode(looked.message, type=_Request)
+        request = msgspec.json.decode(found.message, type=_Request)
         # A class may have been taken out of the configuration since the request was made.
         if label.true_class and not (
             label.true_class in request.classes and label.true_class in model.classes
@@ -146,14 +146,14 @@ class VendorService:
     def _has_closed(self, model: ModelRequests, vendor: str, name: str, label: VendorLabel) -> bool:
         """Whether an answer of this class, or a skip, has closed a request that the vendor has held."""
         item_call = Call(vendor, f"item {name}", _ITEM)
-        begun = self.calls.begin(item_call)
-        if begun.status != "done":
+        state = self.calls.begin(item_call)
+        if state.status != "done":
             self.calls.abandon(item_call)
             return False
-        closed = model.asked.look(vendor, label.request_id, begun.response.decode())
-        if closed is None:
+        record = model.registry.find(vendor, label.request_id, state.response.decode())
+        if record is None:
             return False
-        return closed.says(label.true_class) if label.true_class else closed.state == "skipped"
+        return record.has_class(label.true_class) if label.true_class else record.state == "skipped"
 
     def _write(
         self,

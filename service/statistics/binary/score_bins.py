@@ -88,15 +88,15 @@ class ScoreBins:
         top = 1 - np.geomspace(self.counts[-1] / self.total, 1, half, endpoint=False)
         below = (np.cumsum(self.counts) - self.counts) / self.total
         starts = np.searchsorted(below, np.concatenate((even, top)) - 1e-12)
-        return self._joined(np.unique(np.append(starts[starts < len(self.counts)], 0)))
+        return self._merge(np.unique(np.append(starts[starts < len(self.counts)], 0)))
 
     def resolved(self, least: float) -> ScoreBins:
         """The same without bins whose edge positions are nearer than this to each other or the ends."""
         edges = np.clip(self.edge_positions, least, 1 - least)
-        kept = (edges > least) & (edges < 1 - least) & (np.diff(edges, prepend=0.0) > 0)
-        return self._joined(np.append(0, np.flatnonzero(kept) + 1))
+        separate = (edges > least) & (edges < 1 - least) & (np.diff(edges, prepend=0.0) > 0)
+        return self._merge(np.append(0, np.flatnonzero(separate) + 1))
 
-    def _joined(self, starts: Ints) -> ScoreBins:
+    def _merge(self, starts: Ints) -> ScoreBins:
         def sums(values: Floats) -> Floats:
             return np.add.reduceat(values, starts)
 
@@ -144,13 +144,13 @@ def bin_scores(
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     mass = np.ones(len(scores)) if weights is None else weights[order]
-    starts = _starts(ordered, mass, thresholds, most)
+    starts = _bin_starts(ordered, mass, thresholds, most)
 
     def sums(values: Floats) -> Floats:
         return np.add.reduceat(values, starts)[::-1]
 
     counts = sums(mass)
-    known = np.full(len(scores), UNLABELLED) if labels is None else labels[order]
+    outcomes = np.full(len(scores), UNLABELLED) if labels is None else labels[order]
     worth = np.ones(len(scores)) if label_weights is None else label_weights[order]
     low, high = (0.0, 1.0) if unit else _range(ordered)
     return ScoreBins(
@@ -158,8 +158,8 @@ def bin_scores(
         edges=ordered[np.append(starts[1:], len(scores)) - 1][::-1][1:],
         scores=sums(mass * ordered) / counts,
         counts=counts,
-        positives=sums(np.where(known == POSITIVE, worth, 0.0)),
-        negatives=sums(np.where(known == NEGATIVE, worth, 0.0)),
+        positives=sums(np.where(outcomes == POSITIVE, worth, 0.0)),
+        negatives=sums(np.where(outcomes == NEGATIVE, worth, 0.0)),
         low=low,
         high=high,
         lowest=float(ordered[-1]),
@@ -167,7 +167,7 @@ def bin_scores(
     )
 
 
-def _starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: int) -> Ints:
+def _bin_starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: int) -> Ints:
     """Where bins start among the items, the highest score first."""
     count = len(ordered)
     distinct = np.flatnonzero(np.diff(ordered, prepend=np.inf))

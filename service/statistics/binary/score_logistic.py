@@ -101,7 +101,7 @@ def _log_t(points: Floats, centre: float, scale: float) -> Floats:
     return -(_FREEDOM + 1) / 2 * np.log1p(((points - centre) / scale) ** 2 / _FREEDOM)
 
 
-def projected(design: Floats, probabilities: Floats, shares: Floats, *, towards: Floats) -> Floats:
+def project_logistic(design: Floats, probabilities: Floats, shares: Floats, *, towards: Floats) -> Floats:
     """Coefficients [D] of the logistic curve of a design [B, D] that is nearest to given probabilities [B].
 
     It maximises the expected likelihood of labels drawn from the probabilities, with shares of items that sum

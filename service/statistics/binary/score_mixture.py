@@ -41,14 +41,14 @@ _KS_QUANTILE = 1.36  # 95% quantile of sqrt(n) times the Kolmogorov-Smirnov dist
 _Pair = tuple[Family, Family]
 
 
-class _Found(NamedTuple):
+class _FittedPair(NamedTuple):
     """A pair of families, and the modes of its posterior."""
 
     pair: _Pair
     modes: Sequence[Mode]
 
 
-class _Drawn(NamedTuple):
+class _SampledPair(NamedTuple):
     """A pair of families, and draws of its posterior."""
 
     pair: _Pair
@@ -58,10 +58,10 @@ class _Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class UnlabelledFit:
-    """What the scores say of the families without labels, reusable with any labels."""
+    """Fit of the families to the scores without labels; it can be combined with any labels."""
 
     ranked: Sequence[_Pair]  # pairs of families by their marginal likelihoods, the highest first
-    drawn: Sequence[_Drawn]  # the best of them with draws of their posteriors, likewise
+    drawn: Sequence[_SampledPair]  # the best of them with draws of their posteriors, likewise
     share: float  # weight of each score in the tempered likelihood
     expected: Floats  # P(positive) of an item of a bin [B], without lapses
     separation: float  # share of the uncertainty about an item's class that its score removes, in [0, 1]
@@ -86,18 +86,18 @@ def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, uni
     families = OF_PROBABILITIES if unit else OF_REAL_SCORES
     fine = bins.resolved(_RESOLUTION)
     used = fine.merged(_BINS).without_labels()
-    ranked = _ranked(used.merged(_SCREENING_BINS), list(product(families, families)))
-    found = _closely(used, ranked)
+    ranked = _rank_pairs(used.merged(_SCREENING_BINS), list(product(families, families)))
+    found = _refit_best(used, ranked)
     mixture = ScoreMixture(used, *found[0].pair)
     refused = (_KS_QUANTILE / max(mixture.distance(found[0].modes[0].at), _LEAST_MASS)) ** 2
     share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
-    drawn = _drawn(used, found, share, draws, rng)
+    drawn = _sample_pairs(used, found, share, draws, rng)
     probabilities = _probabilities(fine, drawn[0].pair, drawn[0].draws.parameters)
     return UnlabelledFit(
         ranked=ranked,
         drawn=drawn,
         share=share,
-        expected=probabilities.mean(axis=0)[_places(fine, bins)],
+        expected=probabilities.mean(axis=0)[_coarse_bins(fine, bins)],
         separation=_separation(probabilities, fine.counts / fine.total),
     )
 
@@ -113,25 +113,25 @@ def fit_mixture(
     used = fine.merged(_BINS)
     best = unlabelled.drawn[0]
     if bins.label_count:
-        ranked = _ranked(used.merged(_SCREENING_BINS), unlabelled.ranked[:_KEPT])
-        best = _drawn(used, _closely(used, ranked), unlabelled.share, draws, rng)[0]
+        ranked = _rank_pairs(used.merged(_SCREENING_BINS), unlabelled.ranked[:_KEPT])
+        best = _sample_pairs(used, _refit_best(used, ranked), unlabelled.share, draws, rng)[0]
     pair, posterior = best.pair, best.draws
     mixture = ScoreMixture(used, *pair, share=unlabelled.share)
     lapsed = mixture.lapsed(posterior.parameters, rng)
-    if lapsed.kept < _LEAST_KEPT:
+    if lapsed.effective_share < _LEAST_KEPT:
         nearer = ScoreMixture(used, *pair, share=unlabelled.share, lapsing=lapsed.likeliest)
         posterior = nearer.draw(draws, rng, best.modes)
         lapsed = nearer.lapsed(posterior.parameters, rng)
-    # The bins of the fit are coarser than those in which its word is asked for.
+    # The bins of the fit are coarser than those of the result.
     curves = _probabilities(fine, pair, lapsed.parameters)
     probabilities = with_lapses(curves, lapsed.lapses, special.expit(lapsed.parameters[:, 0]))
-    known = posterior.log_evidence + lapsed.log_gain
+    evidence = posterior.log_evidence + lapsed.log_gain
     return MixtureFit(
         negative=pair[0].name,
         positive=pair[1].name,
-        probabilities=probabilities[:, _places(fine, bins)],
-        draws=replace(posterior, effective=posterior.effective * lapsed.kept),
-        log_label_evidence=_label_evidence(used, best, known, unlabelled, rng),
+        probabilities=probabilities[:, _coarse_bins(fine, bins)],
+        draws=replace(posterior, effective=posterior.effective * lapsed.effective_share),
+        log_label_evidence=_label_evidence(used, best, evidence, unlabelled, rng),
         distance=mixture.distance(best.modes[0].at),
         misfit_p_value=mixture.misfit_p_value(lapsed.parameters, rng),
         separation=unlabelled.separation,
@@ -139,7 +139,7 @@ def fit_mixture(
 
 
 def _label_evidence(
-    bins: ScoreBins, best: _Drawn, evidence: float, unlabelled: UnlabelledFit, rng: np.random.Generator
+    bins: ScoreBins, best: _SampledPair, evidence: float, unlabelled: UnlabelledFit, rng: np.random.Generator
 ) -> float:
     """Log probability of the labels, given the scores.
 
@@ -150,40 +150,42 @@ def _label_evidence(
         return 0.0
     alone = [each.draws.log_evidence for each in unlabelled.drawn]
     if best.pair not in [each.pair for each in unlabelled.drawn]:
-        found = _found(bins.without_labels(), best.pair)
-        [drawn] = _drawn(bins.without_labels(), [found], unlabelled.share, len(best.draws.parameters), rng)
+        found = _fit_pair(bins.without_labels(), best.pair)
+        [drawn] = _sample_pairs(
+            bins.without_labels(), [found], unlabelled.share, len(best.draws.parameters), rng
+        )
         alone.append(drawn.draws.log_evidence)
     # Both come of chance; a probability is no more than 1.
     return min(evidence - max(alone), 0.0)
 
 
-def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
+def _rank_pairs(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
     """Pairs by their marginal likelihoods, the highest first."""
 
     def evidence(pair: _Pair) -> float:
         mixture = ScoreMixture(bins, *pair)
-        return _highest(mixture, mixture.modes(mixture.starts(_SCREENING_SPLITS)))
+        return _highest_evidence(mixture, mixture.modes(mixture.starts(_SCREENING_SPLITS)))
 
     return sorted(pairs, key=evidence, reverse=True)
 
 
-def _found(bins: ScoreBins, pair: _Pair) -> _Found:
+def _fit_pair(bins: ScoreBins, pair: _Pair) -> _FittedPair:
     mixture = ScoreMixture(bins, *pair)
-    return _Found(pair, mixture.modes(mixture.starts(_SPLITS)))
+    return _FittedPair(pair, mixture.modes(mixture.starts(_SPLITS)))
 
 
-def _closely(bins: ScoreBins, ranked: Sequence[_Pair]) -> list[_Found]:
+def _refit_best(bins: ScoreBins, ranked: Sequence[_Pair]) -> list[_FittedPair]:
     """The best pairs of those ranked in coarse bins, refitted, the most probable first."""
-    found = [_found(bins, pair) for pair in ranked[:_SCREENED]]
-    return sorted(found, key=lambda each: -_highest(ScoreMixture(bins, *each.pair), each.modes))
+    found = [_fit_pair(bins, pair) for pair in ranked[:_SCREENED]]
+    return sorted(found, key=lambda each: -_highest_evidence(ScoreMixture(bins, *each.pair), each.modes))
 
 
-def _drawn(
-    bins: ScoreBins, found: Sequence[_Found], share: float, draws: int, rng: np.random.Generator
-) -> list[_Drawn]:
+def _sample_pairs(
+    bins: ScoreBins, found: Sequence[_FittedPair], share: float, draws: int, rng: np.random.Generator
+) -> list[_SampledPair]:
     """Draws of the posteriors of some pairs, the most probable first."""
     drawn = [
-        _Drawn(pair, modes, ScoreMixture(bins, *pair, share=share).draw(draws, rng, modes))
+        _SampledPair(pair, modes, ScoreMixture(bins, *pair, share=share).draw(draws, rng, modes))
         for pair, modes in found
     ]
     return sorted(drawn, key=lambda each: -each.draws.log_evidence)
@@ -195,12 +197,12 @@ def _probabilities(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
     return np.asarray(special.expit(np.log(positive) - np.log(negative)), np.float64)
 
 
-def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
+def _highest_evidence(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
     """Marginal likelihood around the mode that has most of it."""
     return max(laplace_evidence(mixture.log_densities, mode) for mode in modes)
 
 
-def _places(coarse: ScoreBins, fine: ScoreBins) -> Indices:
+def _coarse_bins(coarse: ScoreBins, fine: ScoreBins) -> Indices:
     """Which of the coarse bins every fine one is in [B]."""
     return np.searchsorted(coarse.edges, np.append(-np.inf, fine.edges), side="right")
 

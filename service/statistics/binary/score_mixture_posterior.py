@@ -42,7 +42,7 @@ class Lapsing(NamedTuple):
     parameters: Floats  # shape [S, 5]
     lapses: Floats  # shares as in `LAPSES` [S, 2]
     log_gain: float  # log of how much more probable the labels are than with fixed shares
-    kept: float  # effective share of the draws with fixed shares (Kish)
+    effective_share: float  # effective share of the draws with fixed shares (Kish)
     likeliest: tuple[float, float]  # lapse shares of items with scores of negative ones, and of positive ones
 
 
@@ -182,7 +182,7 @@ class ScoreMixture:
             parameters=parameters[row],
             lapses=LAPSES[lapsing],
             log_gain=float(special.logsumexp(gains) - np.log(len(parameters))),
-            kept=float(1 / (len(parameters) * (weights**2).sum())),
+            effective_share=float(1 / (len(parameters) * (weights**2).sum())),
             likeliest=(max(low, _LEAST_LAPSE), float(most[1])),
         )
 

@@ -24,7 +24,7 @@ from scipy import special
 
 from service.domain.arrays import Floats
 from service.statistics.binary.score_bins import ScoreBins
-from service.statistics.binary.score_logistic import LogisticPrior, Transform, fit_logistic, projected
+from service.statistics.binary.score_logistic import LogisticPrior, Transform, fit_logistic, project_logistic
 from service.statistics.binary.score_mixture import MixtureFit, UnlabelledFit, fit_mixture, fit_unlabelled
 
 # prior, for separated classes; `ranked` keeps intervals honest if all else fails
@@ -80,7 +80,7 @@ def learn_scores(
     of_scores = _logits if unit else _standardising(bins)
     values = of_scores(bins)
     design, straight = np.column_stack((np.ones_like(values), values)), np.array([0.0, 1.0])
-    offset, slope = projected(design, unlabelled.expected, bins.counts / bins.total, towards=straight)
+    offset, slope = project_logistic(design, unlabelled.expected, bins.counts / bins.total, towards=straight)
     log_slope = float(np.log(max(slope, _LEAST_SLOPE)))
     informed = LogisticPrior(float(offset), _INFORMED_SCALES[0], log_slope, _INFORMED_SCALES[1])
     curves = {

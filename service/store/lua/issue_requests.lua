@@ -4,19 +4,21 @@
 --      2 open       hash    request id -> JSON
 --      3 deadlines  zset    request id, by deadline (s)
 --      4 outbox     hash    request id/attempt -> message
---      5 budget     hash    assessment|window -> labels used
+--      5 budget     hash    assessment|window -> labels used; assessment|bucket -> window|reserve used|tokens|at (s)
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; entries of further draws of an item are added
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py),
 --      claimable set of its vendor (zset  request id, by when it may be claimed (s); `open`: none)
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
---      7 records that an asked hash may hold  8 outcomes to keep, about  9 candidates
+--      7 records that an asked hash may hold  8 outcomes to keep, about
+--      9 the bucket's record as it was read  10 first candidates that the reserve pays
+--      11 number of the window, empty without a bucket  12 reserve used  13 tokens  14 at (s)  15 candidates
 --      then per candidate 9: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
 --      asked hash, item digest, fact, message, open JSON, deadline
 -- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
 -- A draw changes no sketch: their owner takes the items in the drawn list out of them.
 -- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn by then), 'shared'
--- (its item was requested before) or 'budget'; or 'fenced' alone.
+-- (its item was requested before) or 'budget' (it is spent, or its bucket has changed); or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
 if epoch < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
@@ -99,9 +101,12 @@ end
 
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
+local bucket, reserve_used, tokens = ARGV[4] .. '|bucket', tonumber(ARGV[12]), tonumber(ARGV[13])
+local has_bucket = ARGV[11] ~= ''
+if has_bucket and (redis.call('HGET', KEYS[5], bucket) or '') ~= ARGV[9] then limit = 0 end
 local statuses = {}
-for c = 0, tonumber(ARGV[9]) - 1 do
-  local k, a = 8 + 5 * c, 10 + 9 * c
+for c = 0, tonumber(ARGV[15]) - 1 do
+  local k, a = 8 + 5 * c, 16 + 9 * c
   local pool, drawn, request, asked, claimable = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]
   local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local record = redis.call('HGET', asked, field)
@@ -117,6 +122,7 @@ for c = 0, tonumber(ARGV[9]) - 1 do
   else
     status = 'issued'
     used = used + 1
+    if c < tonumber(ARGV[10]) then reserve_used = reserve_used + 1 else tokens = tokens - 1 end
     redis.call('RPUSH', drawn, sketch .. item)
     make_room(asked)
     redis.call('HSET', asked, field, 'o' .. struct.pack('>I4', now) .. ARGV[a + 4] .. string.rep('\0', 18))
@@ -134,5 +140,8 @@ for c = 0, tonumber(ARGV[9]) - 1 do
     redis.call('HINCRBY', KEYS[6], status .. '|' .. ARGV[4], 1)
   end
   statuses[#statuses + 1] = status
+end
+if has_bucket and limit > 0 then
+  redis.call('HSET', KEYS[5], bucket, string.format('%s|%d|%.6f|%s', ARGV[11], reserve_used, tokens, ARGV[14]))
 end
 return statuses

@@ -1,7 +1,7 @@
 /** Standing questions, and what has been found. */
 
 import { h, s } from "./dom.js";
-import { count, counted, percent, points, probability, threshold, when } from "./format.js";
+import { count, duration, percent, pluralize, points, probability, threshold, when } from "./format.js";
 import { ASSESSMENTS_HELP, help } from "./help.js";
 
 const SHOWN = 6;
@@ -39,11 +39,11 @@ function card(assessment) {
     { key: assessment.name, class: "card" },
     h(
       "p",
-      { class: "over" },
+      { class: "eyebrow" },
       `${assessment.name} · ${about(assessment)} · by ${GROUPINGS.get(assessment.grouping) ?? assessment.grouping}`,
     ),
     h("h3", {}, assessment.question),
-    assessment.found && h("p", { class: "found" }, assessment.found),
+    assessment.found && h("p", { class: "result" }, assessment.found),
     assessment.ranking.length > 0 && ranking(assessment.ranking),
     assessment.comparison && comparison(assessment.comparison),
     assessment.members.length > 0 && members(assessment.members),
@@ -52,13 +52,17 @@ function card(assessment) {
     h(
       "div",
       { class: "budget" },
-      bar([["used", used / Math.max(1, budget.labels)]], `${counted(used, "label")} of ${count(budget.labels)} used`),
+      bar([["used", used / Math.max(1, budget.labels)]], `${pluralize(used, "label")} of ${count(budget.labels)} used`),
       h(
         "p",
         { class: "note" },
-        `${counted(budget.remaining, "label")} of ${count(budget.labels)} left`,
-        budget.renews_at !== null && ", renewed ",
+        budget.remaining === 0
+          ? h("strong", {}, `Budget exhausted: all ${pluralize(budget.labels, "label")} spent`)
+          : `${pluralize(budget.remaining, "label")} of ${count(budget.labels)} left`,
+        budget.renews_at !== null && ", renews ",
         budget.renews_at !== null && when(budget.renews_at, "until"),
+        budget.seconds_per_label !== null && `, about one label every ${duration(budget.seconds_per_label)} until then`,
+        budget.reserve > 0 && `, ${count(budget.reserve)} reserved for suspected groups`,
         ` · ${count(assessment.open_requests)} open of at most ${count(assessment.max_in_flight)}`,
         assessment.oldest_request_at !== null && ", oldest ",
         assessment.oldest_request_at !== null && when(assessment.oldest_request_at),
@@ -109,7 +113,7 @@ function ranking(ranked) {
   return h(
     "table",
     { class: "ranking" },
-    h("caption", { class: "unseen" }, "Groups by probability of being in the top m"),
+    h("caption", { class: "visually-hidden" }, "Groups by probability of being in the top m"),
     h(
       "thead",
       {},
@@ -117,7 +121,7 @@ function ranking(ranked) {
         "tr",
         {},
         ["Group", "Probability", "", "Rank"].map((title) =>
-          h("th", { scope: "col" }, title || h("span", { class: "unseen" }, "Drawn")),
+          h("th", { scope: "col" }, title || h("span", { class: "visually-hidden" }, "Drawn")),
         ),
       ),
     ),
@@ -151,7 +155,7 @@ function members(rows) {
   return h(
     "table",
     { class: "ranking members" },
-    h("caption", { class: "unseen" }, "The ensemble and its members by their precision"),
+    h("caption", { class: "visually-hidden" }, "The ensemble and its members by their precision"),
     h(
       "thead",
       {},
@@ -195,7 +199,7 @@ function challenge(rows) {
   return h(
     "table",
     { class: "ranking members challenge" },
-    h("caption", { class: "unseen" }, "Accuracy of the challenger minus that of the model"),
+    h("caption", { class: "visually-hidden" }, "Accuracy of the challenger minus that of the model"),
     h(
       "thead",
       {},
@@ -272,7 +276,7 @@ function comparison(compared) {
 function nextGroups(assessment) {
   return h(
     "details",
-    { class: "coming", open: true },
+    { class: "next-groups", open: true },
     h("summary", {}, "Next label requests"),
     h(
       "ul",
@@ -288,7 +292,7 @@ function nextGroups(assessment) {
             h(
               "span",
               { class: "note" },
-              ` · ${entry.why} (${counted(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} open` : ""})`,
+              ` · ${entry.why} (${pluralize(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} open` : ""})`,
             ),
           ),
         ),

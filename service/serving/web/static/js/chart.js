@@ -15,7 +15,7 @@ export const frame = (width, height) => ({
 });
 
 /** @param {any} axis made by d3 @param {string} name @param {string} transform */
-function drawn(axis, name, transform) {
+function axisView(axis, name, transform) {
   const group = s("g", { class: `axis ${name}`, transform });
   d3.select(group).call(axis);
   return group;
@@ -28,7 +28,7 @@ export function percentAxis(y, of, ticks = 5) {
     .ticks(ticks)
     .tickSize(of.left - of.right)
     .tickFormat((/** @type {number} */ v) => `${Math.round(100 * v)}`);
-  return drawn(axis, "y", `translate(${of.left},0)`);
+  return axisView(axis, "y", `translate(${of.left},0)`);
 }
 
 /** @param {any} y @param {Frame} of */
@@ -38,7 +38,7 @@ export function countAxis(y, of) {
     .ticks(4)
     .tickSize(of.left - of.right)
     .tickFormat((/** @type {number} */ v) => (Number.isInteger(v) ? String(v) : ""));
-  return drawn(axis, "y", `translate(${of.left},0)`);
+  return axisView(axis, "y", `translate(${of.left},0)`);
 }
 
 /** @param {any} x @param {Frame} of @param {(value: any) => string} format @param {number} [spacing] room for one label */
@@ -47,7 +47,7 @@ export function bottomAxis(x, of, format, spacing = 130) {
     .axisBottom(x)
     .ticks(Math.max(3, Math.floor((of.right - of.left) / spacing)))
     .tickSizeOuter(0);
-  return drawn(axis.tickFormat(format), "x", `translate(0,${of.bottom})`);
+  return axisView(axis.tickFormat(format), "x", `translate(0,${of.bottom})`);
 }
 
 /** A chart with its caption. @param {Frame} of

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { forestRow } from "./forest.js";
-import { bounds, count, counted, duration, percent, plain, points, probability, threshold } from "./format.js";
+import { bounds, count, pluralize, duration, percent, plain, points, probability, threshold } from "./format.js";
 
 /** @typedef {import("./place.js").Place} Place @typedef {(changes: Partial<Place>, remember?: boolean) => void} Go */
 
@@ -83,7 +83,7 @@ const traffic = (group) => [
   group.missed_traffic >= PARTIAL &&
     h(
       "span",
-      { class: "partial", title: `Up to ${percent(group.missed_traffic)} of its traffic is counted in __other__.` },
+      { class: "partial", title: `Up to ${percent(group.missed_traffic)} of its traffic is pluralize in __other__.` },
       "partial",
     ),
 ];
@@ -91,7 +91,7 @@ const traffic = (group) => [
 /** @param {any} group */
 function labels(group) {
   const all = group.labels_correct + group.labels_incorrect;
-  const title = `${counted(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect`;
+  const title = `${pluralize(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect`;
   return h(
     "span",
     { title },
@@ -108,16 +108,16 @@ function badge(group) {
     claims.some((/** @type {any} */ claim) => claim.kind === kind && claim.confirmed);
   const declined = group.evidence?.change || is("declined") ? "declined" : null;
   const word = is("below_threshold") ? "confirmed" : declined;
-  return word && h("span", { class: "proven", title: "by anytime-valid evidence" }, word);
+  return word && h("span", { class: "confirmed", title: "by anytime-valid evidence" }, word);
 }
 
 /** @param {any} group */
-const verdict = (group) => [...judged(group), badge(group)];
+const verdict = (group) => [...openVerdict(group), badge(group)];
 
 /** @param {any} group */
-function judged(group) {
+function openVerdict(group) {
   const [mark, word] = VERDICTS[group.verdict];
-  const needed = group.verdict === "open" && group.verdict_labels ? `~${counted(group.verdict_labels, "label")}` : "";
+  const needed = group.verdict === "open" && group.verdict_labels ? `~${pluralize(group.verdict_labels, "label")}` : "";
   const time = needed && group.verdict_seconds !== null ? `, ${duration(group.verdict_seconds)}` : "";
   return [
     h("span", { class: `verdict ${group.verdict}` }, h("span", { "aria-hidden": "true" }, mark), word),

@@ -5,20 +5,17 @@ import { isConfigured } from "./columns.js";
 
 export const PAGE = 100;
 
-/** Kinds of grouping without a threshold, for replicas that do not say so. */
-const WITHOUT_THRESHOLD = ["score_bin", "positive_score", "votes", "challenge"];
-
 /** @typedef {import("./place.js").Place} Place */
 
 /** @param {Place} place @param {number} pages how many pages of groups are shown */
 export async function load(place, pages) {
-  const overview = overviewOf(await get("/models"));
+  const overview = await get("/models");
   const summary =
     overview.models.find((/** @type {any} */ model) => model.model === place.model) ?? overview.models[0];
   const unknown = place.model && summary?.model !== place.model ? `There is no model “${place.model}” here.` : null;
   if (!summary || summary.taken_at === null) return { overview, summary, unknown };
   const path = modelPath(summary.model);
-  const state = stateOf(await get(path));
+  const state = await get(path);
   const linked = unknown ? null : place.grouping;
   const grouping = groupingOf(state, linked);
   const missing =
@@ -34,24 +31,7 @@ export async function load(place, pages) {
   return { overview, summary, unknown: unknown ?? missing, state, table, confusion, activity, performances, detail };
 }
 
-/** The overview of a replica that is not upgraded yet, with defaults for fields that it lacks. @param {any} overview */
-const overviewOf = (overview) => ({
-  ...overview,
-  models: overview.models.map((/** @type {any} */ model) => ({ missed_targets: 0, ...model })),
-});
-
-/** The same of one model. @param {any} state */
-const stateOf = (state) => ({
-  performances: [],
-  ...state,
-  assessments: state.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
-  groupings: state.groupings.map((/** @type {any} */ grouping) => ({
-    has_threshold: !WITHOUT_THRESHOLD.includes(grouping.by),
-    ...grouping,
-  })),
-});
-
-/** The grouping that is asked for, else one with a finding. @param {any} state @param {string | null} wanted */
+/** The grouping in the address, else one with a finding. @param {any} state @param {string | null} wanted */
 function groupingOf(state, wanted) {
   const names = state.groupings.map((/** @type {any} */ grouping) => grouping.name);
   if (names.includes(wanted)) return wanted;
@@ -69,7 +49,7 @@ async function tableOf(path, grouping, place, pages) {
       get(`${path}/groups`, { grouping, sort, order, search, limit: PAGE, offset: page * PAGE }),
     ),
   );
-  // A group that moved between two pages as they were read must not stand there twice.
+  // A group that moved between two pages while they were read must appear once.
   const groups = new Map(
     parts.flatMap((part) => part.groups).map((/** @type {any} */ group) => [group.group, group]),
   );

@@ -1,8 +1,8 @@
-/** One group, closer: what to do next, how it came about, where the scores mislead. */
+/** Details of one group: what to do next, history, calibration and drift. */
 
 import { accuracyTarget } from "./columns.js";
 import { h } from "./dom.js";
-import { counted, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
+import { pluralize, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
 import { runbookPath } from "./runbooks.js";
 import { driftView } from "./drift.js";
 import { reliabilityView } from "./reliability.js";
@@ -10,7 +10,7 @@ import { timelineView } from "./timeline.js";
 
 const NARROW = 760;
 
-/** From this share of its own labels on, nothing worth telling comes from elsewhere. */
+/** From this share on, the estimate is described as coming from the group's own labels alone. */
 const OWN_LABELS_ALONE = 0.995;
 
 /** @param {any} group @param {any} detail timeline and reliability, once they are there @param {any} data */
@@ -20,7 +20,7 @@ export function detailView(group, detail, data) {
   const inside = data.width - 48;
   return h(
     "div",
-    { class: "closer", id: "detail" },
+    { class: "detail-grid", id: "detail" },
     h(
       "div",
       { class: "next" },
@@ -38,16 +38,16 @@ export function detailView(group, detail, data) {
   );
 }
 
-/** How far the group's own labels go, and what they are drawn towards. @param {any} group */
+/** Raw and estimated accuracy, and where the estimate comes from. @param {any} group */
 function estimateSource(group) {
   if (group.own_rate === null)
-    return h("p", { class: "rests" }, "It has no labels of its own: the estimate comes from scores and other groups.");
+    return h("p", { class: "estimate-source" }, "It has no labels of its own: the estimate comes from scores and other groups.");
   const estimate = `Raw ${percent(group.own_rate)}, estimate ${percent(group.accuracy.mean)}. `;
   const rest =
     group.own_share > OWN_LABELS_ALONE
       ? "The estimate comes from its own labels, weighted by the current scores of its traffic."
       : `${percent(group.own_share)} of the estimate comes from its own labels, the rest from scores and other groups.`;
-  return h("p", { class: "rests" }, estimate + rest);
+  return h("p", { class: "estimate-source" }, estimate + rest);
 }
 
 /** @param {any} group @param {any} state @param {string} grouping @returns {any[]} paragraphs */
@@ -76,7 +76,7 @@ function advice(group, state, grouping) {
       runbook("miscalibrated", grouping),
     ]);
   }
-  if (group.relearned) sentences.push(relearned(group.relearned));
+  if (group.relearned) sentences.push(changePointSentence(group.relearned));
   sentences.push(...evidenceSentences(group.evidence));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
@@ -100,7 +100,7 @@ function evidenceSentences(evidence) {
     const { at, earliest, latest, labels } = evidence.change;
     sentences.push(
       `It has been less accurate since about ${moment(at)}, probably between ${moment(earliest)} and ${moment(latest)}: ` +
-        `${counted(labels, "label")} ago.`,
+        `${pluralize(labels, "label")} ago.`,
     );
   }
   return sentences;
@@ -127,12 +127,12 @@ function failing(group, state, grouping) {
   ];
 }
 
-/** @param {any} change after which the group is learned again */
-function relearned(change) {
+/** @param {any} change the change point of the group */
+function changePointSentence(change) {
   return [
     "Its accuracy has changed, probably with predictions of ",
     when(change.since),
-    `: the ${counted(change.labels_before, "label")} from before the change point are down-weighted to ${percent(change.kept)} or less.`,
+    `: the ${pluralize(change.labels_before, "label")} from before the change point are down-weighted to ${percent(change.kept)} or less.`,
   ];
 }
 
@@ -140,7 +140,7 @@ function relearned(change) {
 function undecided(group, wanted) {
   const words = `Undecided: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}. `;
   if (!group.verdict_labels) return `${words}The number of labels needed cannot be estimated.`;
-  const needed = `About ${counted(group.verdict_labels, "label")} more will probably decide it`;
+  const needed = `About ${pluralize(group.verdict_labels, "label")} more will probably decide it`;
   if (group.verdict_seconds === null)
     return `${words}${needed}. No budget renews, or those that do are too small.`;
   return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the current budgets.`;

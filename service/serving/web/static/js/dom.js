@@ -6,7 +6,7 @@ const HANDLERS = ["onclick", "oninput", "onchange", "onkeydown", "onsubmit"];
 
 /**
  * @typedef {Node | string | number | null | undefined | false} Child
- * @typedef {Record<string, unknown>} Attributes attribute by name; `on…` are handlers, `key` tells siblings apart
+ * @typedef {Record<string, unknown>} Attributes attribute by name; `on…` are handlers, `key` distinguishes siblings
  */
 
 /** @param {Element} element @param {Attributes} attributes @param {any[]} children lists among them are laid flat */

@@ -36,7 +36,7 @@ function bars(bin, x, y, of) {
     {},
     s("title", {}, words),
     bar("share", bin.reference, left),
-    bar("lately", bin.recent, left + width),
+    bar("recent", bin.recent, left + width),
   );
 }
 

@@ -3,7 +3,7 @@
 import { isConfigured } from "./columns.js";
 import { h } from "./dom.js";
 import { span } from "./forest.js";
-import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
+import { count, pluralize, interval, percent, probability, threshold, when } from "./format.js";
 import { hasTargets, missedCount, missedView } from "./performance.js";
 import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
@@ -17,14 +17,14 @@ const what = (finding) => (finding.kind === "accuracy_low" ? "below the accuracy
 /** @param {any} state @param {(grouping: string, group: string) => void} go */
 export function findingsView(state, go) {
   const found = state.findings;
-  const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
+  const title = h("h1", { id: "model-name", class: "visually-hidden" }, `State of ${state.model}`);
   if (!found.length) return [title, missedView(state), noFindings(state)];
   const rest = found.slice(SHOWN);
   const more = state.finding_count - SHOWN;
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
   return [
     title,
-    h("h2", { class: "alarm" }, counted(state.finding_count, "problem")),
+    h("h2", { class: "alarm" }, pluralize(state.finding_count, "problem")),
     h("ol", { class: "findings" }, found.slice(0, SHOWN).map(card)),
     rest.length > 0 &&
       h(
@@ -57,7 +57,7 @@ function findingCard(state, finding, go) {
         h("strong", {}, grouping === "all" ? "All traffic" : group),
         h("span", { class: "what" }, ` is ${what(finding)}`),
         finding.confirmed &&
-          h("span", { class: "proven", title: "by anytime-valid evidence" }, "confirmed"),
+          h("span", { class: "confirmed", title: "by anytime-valid evidence" }, "confirmed"),
       ),
       h("p", { class: "sentence" }, finding.sentence),
       h(
@@ -67,7 +67,7 @@ function findingCard(state, finding, go) {
           "a",
           { class: "button", href: runbookPath(finding.kind, grouping) },
           "Runbook",
-          h("span", { class: "unseen" }, ": runbook"),
+          h("span", { class: "visually-hidden" }, ": runbook"),
         ),
         h(
           "a",
@@ -77,7 +77,7 @@ function findingCard(state, finding, go) {
             onclick: follow(() => go(grouping, group)),
           },
           "Details",
-          h("span", { class: "unseen" }, ` at ${grouping} ${group}`),
+          h("span", { class: "visually-hidden" }, ` at ${grouping} ${group}`),
         ),
       ),
     ),
@@ -115,7 +115,7 @@ function noFindings(state) {
   if (!groups)
     return h(
       "div",
-      { class: "calm" },
+      { class: "panel" },
       h("h2", {}, "No traffic yet"),
       h("p", {}, "Estimates appear here once predictions of this model arrive."),
     );
@@ -123,20 +123,20 @@ function noFindings(state) {
   if (unwatched && hasTargets(state))
     return h(
       "div",
-      { class: "calm well" },
+      { class: "panel ok" },
       h("h2", {}, "No target of performance is missed"),
       h("p", {}, NO_THRESHOLD),
     );
   return h(
     "div",
-    { class: unwatched || missed ? "calm" : "calm well" },
+    { class: unwatched || missed ? "panel" : "panel ok" },
     h("h2", {}, unwatched ? "No threshold is configured" : missed ? "No group violates a threshold" : "No problems"),
     h(
       "p",
       {},
       unwatched
         ? NO_THRESHOLD
-        : `None of ${counted(groups, "group")} violates a threshold (${threshold(state.thresholds.confidence)} confidence). ` +
+        : `None of ${pluralize(groups, "group")} violates a threshold (${threshold(state.thresholds.confidence)} confidence). ` +
             undecidedSentence(state),
     ),
   );

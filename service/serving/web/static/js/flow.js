@@ -2,7 +2,7 @@
 
 import { bottomAxis, countAxis, figure, frame, timeFormat } from "./chart.js";
 import { s } from "./dom.js";
-import { count, counted, moment } from "./format.js";
+import { count, pluralize, moment } from "./format.js";
 
 /** @param {any[]} flow @param {number} width */
 export function flowView(flow, width) {
@@ -11,7 +11,7 @@ export function flowView(flow, width) {
   const words = {
     title: "Labels over time",
     heading: "h3",
-    note: `${counted(correct + incorrect, "label")}: ${count(correct)} correct (plain), ${count(incorrect)} incorrect (hatched)`,
+    note: `${pluralize(correct + incorrect, "label")}: ${count(correct)} correct (plain), ${count(incorrect)} incorrect (hatched)`,
   };
   if (!flow.length) return figure(frame(width, 30), { ...words, label: "No labels", note: "No labels yet." });
   const of = frame(width, 170);

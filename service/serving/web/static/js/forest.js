@@ -41,7 +41,7 @@ export function axisView(axis, wanted) {
       ),
     ),
     wanted !== null &&
-      s("text", { class: "wanted", x: place(wanted), y: 14, "text-anchor": "middle" }, threshold(wanted)),
+      s("text", { class: "target", x: place(wanted), y: 14, "text-anchor": "middle" }, threshold(wanted)),
   );
 }
 
@@ -57,7 +57,7 @@ export function forestRow(group, axis, wanted) {
     { class: `forest ${group.verdict}`, role: "img", "aria-label": label },
     s("title", {}, label),
     ticks(axis).map((tick) => s("line", { class: "grid", x1: place(tick), x2: place(tick), y1: "0%", y2: "100%" })),
-    wanted !== null && s("line", { class: "wanted", x1: place(wanted), x2: place(wanted), y1: "0%", y2: "100%" }),
+    wanted !== null && s("line", { class: "target", x1: place(wanted), x2: place(wanted), y1: "0%", y2: "100%" }),
     always !== null &&
       s("line", { class: "always", x1: place(always.lower), x2: place(always.upper), y1: "50%", y2: "50%" }),
     s("line", { class: "range", x1: place(lower), x2: place(upper), y1: "50%", y2: "50%" }),
@@ -79,7 +79,7 @@ export function span(value, wanted, kind) {
     { class: `forest span ${kind}`, "aria-hidden": "true" },
     s("line", { class: "base", x1: "0%", x2: "100%", y1: "50%", y2: "50%" }),
     s("line", { class: "range", x1: place(value.lower), x2: place(value.upper), y1: "50%", y2: "50%" }),
-    wanted !== null && s("line", { class: "wanted", x1: place(wanted), x2: place(wanted), y1: "5%", y2: "95%" }),
+    wanted !== null && s("line", { class: "target", x1: place(wanted), x2: place(wanted), y1: "5%", y2: "95%" }),
     s("circle", { class: "mean", cx: place(value.mean), cy: "50%", r: 5 }),
   );
 }
@@ -111,7 +111,7 @@ export function forestLegend(wanted, inside) {
       h(
         "span",
         {},
-        sample(s("line", { class: "wanted", x1: 17, x2: 17, y1: 0, y2: 14 })),
+        sample(s("line", { class: "target", x1: 17, x2: 17, y1: 0, y2: 14 })),
         `wanted: at least ${threshold(wanted)}`,
       ),
   );

@@ -47,13 +47,13 @@ export const count = (number) => COUNT.format(Math.round(number));
 export const short = (number) => (number < 10_000 ? count(number) : SHORT.format(number));
 
 /** "1 label", "2 labels" @param {number} number @param {string} one @param {string} [many] */
-export const counted = (number, one, many = `${one}s`) =>
+export const pluralize = (number, one, many = `${one}s`) =>
   `${count(number)}${NBSP}${Math.round(number) === 1 ? one : many}`;
 
 /** A number of any unit, such as a cost. @param {number} number */
 export const plain = (number) => Number(number.toPrecision(3)).toString();
 
-/** "2 h": the largest unit that fits, and the next one where it still tells much. @param {number} seconds */
+/** "2 h": the largest unit that fits, and the next smaller one if it matters. @param {number} seconds */
 export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   const index = UNITS.findIndex(([, size]) => whole >= size);
@@ -75,7 +75,7 @@ export function setClock(seconds) {
   offset = Math.abs(difference) > 3 ? difference : 0;
 }
 
-/** Seconds since the epoch, as the server tells time. */
+/** Seconds since the epoch by the clock of the server. */
 export const now = () => Date.now() / 1000 + offset;
 
 /** @param {number} seconds since the epoch */

@@ -4,7 +4,7 @@ import { accuracyTarget, columns, header, isConfigured } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
-import { count, counted } from "./format.js";
+import { count, pluralize } from "./format.js";
 import { groupsHelp } from "./help.js";
 import { address, follow } from "./place.js";
 
@@ -35,7 +35,7 @@ export function groupsView(data, place, go, more) {
       h(
         "table",
         { class: `groups${shown.some((column) => column.key === "cost") ? " costly" : ""}` },
-        h("caption", { class: "unseen" }, `Groups by ${table.grouping}: accuracy, calibration, traffic and labels`),
+        h("caption", { class: "visually-hidden" }, `Groups by ${table.grouping}: accuracy, calibration, traffic and labels`),
         h(
           "thead",
           {},
@@ -85,13 +85,13 @@ function tab(grouping, state, table, go) {
       onclick: follow(() => go({ grouping: name, group: null, search: null })),
     },
     name.replaceAll("_", " "),
-    h("span", { class: "number", title: counted(groups, "group") }, count(groups)),
+    h("span", { class: "number", title: pluralize(groups, "group") }, count(groups)),
     findings > 0 &&
       h(
         "span",
         { class: "badge fails" },
         count(findings),
-        h("span", { class: "unseen" }, counted(findings, " finding")),
+        h("span", { class: "visually-hidden" }, pluralize(findings, " finding")),
       ),
   );
 }
@@ -111,7 +111,7 @@ function tools(data, shown, place, go) {
     h(
       "label",
       { class: "search" },
-      h("span", { class: "unseen" }, "Search groups"),
+      h("span", { class: "visually-hidden" }, "Search groups"),
       h("input", {
         id: "search",
         type: "search",
@@ -134,7 +134,7 @@ function tools(data, shown, place, go) {
     h(
       "span",
       { class: "note" },
-      place.search ? `${count(data.table.total)} found` : counted(data.table.total, "group"),
+      place.search ? `${count(data.table.total)} found` : pluralize(data.table.total, "group"),
     ),
   );
 }

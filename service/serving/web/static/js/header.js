@@ -1,7 +1,7 @@
 /** Models with their state, and how fresh the beliefs are. */
 
 import { h } from "./dom.js";
-import { counted, duration, moment, now } from "./format.js";
+import { pluralize, duration, moment, now } from "./format.js";
 import { address, follow } from "./place.js";
 
 const STALE_TICKS = 3;
@@ -11,7 +11,7 @@ export function modelLinks(overview, shown, go) {
   return overview.models.map((/** @type {any} */ summary) => {
     const wrong = summary.finding_count + summary.missed_targets;
     const state = wrong ? "fails" : summary.taken_at !== null && summary.watched && summary.accuracy ? "meets" : "waiting";
-    const words = wrong ? counted(wrong, "finding") : state === "meets" ? "no findings" : "no findings possible yet";
+    const words = wrong ? pluralize(wrong, "finding") : state === "meets" ? "no findings" : "no findings possible yet";
     return h(
       "a",
       {
@@ -22,7 +22,7 @@ export function modelLinks(overview, shown, go) {
       },
       h("span", { class: "model" }, summary.model),
       h("span", { class: `badge ${state}`, title: words }, wrong || (state === "meets" ? "✓" : "…")),
-      h("span", { class: "unseen" }, words),
+      h("span", { class: "visually-hidden" }, words),
     );
   });
 }

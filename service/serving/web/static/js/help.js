@@ -45,7 +45,7 @@ export function groupsHelp(state) {
     ["Traffic", "The group's share of the predictions; recent ones count more."],
     [
       "partial",
-      "Some of the group's traffic is counted in “__other__”: its attribute has too many values, and this one was rare at first.",
+      "Some of the group's traffic is pluralize in “__other__”: its attribute has too many values, and this one was rare at first.",
     ],
     [
       "drifted",

@@ -1,4 +1,4 @@
-/** The status page: reads, shows, and looks again every round. */
+/** The status page: loads, renders, and refreshes every round. */
 
 import { activityView } from "./activity.js";
 import { assessmentsView } from "./assessments.js";
@@ -6,7 +6,7 @@ import { confusionView } from "./confusion.js";
 import { load } from "./data.js";
 import { update } from "./dom.js";
 import { findingsView } from "./findings.js";
-import { counted, moment, now, tickTimes } from "./format.js";
+import { pluralize, moment, now, tickTimes } from "./format.js";
 import { groupsView } from "./groups.js";
 import { footer, freshness, modelLinks } from "./header.js";
 import { missedCount, performanceView } from "./performance.js";
@@ -43,11 +43,11 @@ function go(changes, remember = true, jump = false) {
   if (["model", "grouping", "sort", "order", "search"].some((name) => before[name] !== place[name])) pages = 1;
   writePlace(place, remember);
   if (data?.state && data.summary.model === place.model) show();
-  look("search" in changes ? TYPING_MS : 0);
+  refresh("search" in changes ? TYPING_MS : 0);
 }
 
-/** Looks now, or soon; what was loading for another place is not shown. @param {number} [delay] */
-function look(delay = 0) {
+/** Refreshes now, or after a delay; what was loading for another place is not shown. @param {number} [delay] */
+function refresh(delay = 0) {
   clearTimeout(timer);
   turn += 1;
   timer = setTimeout(round, delay, turn);
@@ -97,7 +97,7 @@ function show() {
     table &&
       groupsView(data, place, go, () => {
         pages += 1;
-        look();
+        refresh();
       }),
   );
   section("assessments", state.assessments.length > 0 && assessmentsView(state));
@@ -116,25 +116,25 @@ function section(id, content) {
   if (content) update(part(id), content);
 }
 
-/** What follows once all is drawn. @param {any} state */
+/** Updates title, announcements and focus after drawing. @param {any} state */
 function afterDraw(state) {
   const wrong = state.finding_count + missedCount(state);
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
   if (announcedFindings >= 0 && announcedFindings !== wrong)
-    part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";
+    part("announcer").textContent = wrong ? pluralize(wrong, "finding") : "No findings";
   announcedFindings = wrong;
   const search = /** @type {HTMLInputElement | null} */ (document.getElementById("search"));
   if (search && search !== document.activeElement) search.value = place.search ?? "";
   const row = document.querySelector("tr.row.expanded");
   if (toGroup && row && data.detail?.group === place.group) {
     toGroup = false;
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    row.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+    const isMotionReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    row.scrollIntoView({ block: "start", behavior: isMotionReduced ? "auto" : "smooth" });
     /** @type {HTMLElement} */ (row.querySelector("a")).focus({ preventScroll: true });
   }
 }
 
-/** What is wrong with the page itself, and how old the estimates are. */
+/** Problems of the page itself, and the age of the estimates. */
 function notice() {
   const words =
     unreachableSince === null
@@ -166,9 +166,9 @@ function noticeText() {
 addEventListener("popstate", () => {
   place = readPlace();
   pages = 1;
-  look();
+  refresh();
 });
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : look()));
+document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
 addEventListener("resize", () => data?.state && requestAnimationFrame(show));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
@@ -178,4 +178,4 @@ setInterval(() => {
   tickTimes();
   notice();
 }, 1000);
-look();
+refresh();

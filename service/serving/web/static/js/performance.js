@@ -2,7 +2,7 @@
 
 import { modelPath } from "./api.js";
 import { h } from "./dom.js";
-import { count, counted, probability, when } from "./format.js";
+import { count, pluralize, probability, when } from "./format.js";
 import { help, PERFORMANCE_HELP } from "./help.js";
 import { curveView } from "./precision_recall.js";
 import { pickedOf, pickerView } from "./threshold_picker.js";
@@ -51,13 +51,13 @@ function one(summary, data, redraw) {
     { key: summary.name, class: `performance${missed ? " missed" : ""}` },
     h(
       "p",
-      { class: "over" },
+      { class: "eyebrow" },
       summary.name,
-      performance && ` · ${counted(performance.labels, "label")} and ${counted(performance.scores, "score")} without one · estimated `,
+      performance && ` · ${pluralize(performance.labels, "label")} and ${pluralize(performance.scores, "score")} without one · estimated `,
       performance && when(performance.taken_at),
     ),
     h("h3", {}, `Finding ${summary.positive_class}`),
-    h("p", { class: "said" }, missed && mark(), summary.sentence),
+    h("p", { class: "summary" }, missed && mark(), summary.sentence),
     performance && thresholdDetails(performance, data, redraw),
   );
 }
@@ -69,11 +69,11 @@ function thresholdDetails(performance, data, redraw) {
   const picked = pickedOf(performance);
   const width = data.width > WIDE ? data.width * CURVE_SHARE : data.width - 40;
   return [
-    h("div", { class: "along" }, h("div", {}, curveView({ performance, picked, width })), pickerView(performance, picked, redraw)),
+    h("div", { class: "side-by-side" }, h("div", {}, curveView({ performance, picked, width })), pickerView(performance, picked, redraw)),
     h(
       "div",
       { class: "under" },
-      h("div", { class: "seeing" }, h("h4", {}, "Score models (posterior weights)"), scoreModels(performance.seeing)),
+      h("div", { class: "score-models" }, h("h4", {}, "Score models (posterior weights)"), scoreModels(performance.seeing)),
       h("div", { class: "maps" }, h("h4", {}, "Maps from scores to probabilities, as JSON"), downloads(performance)),
     ),
   ];
@@ -105,7 +105,7 @@ function downloads(performance) {
       h(
         "a",
         { class: "button quiet", href: `${path}/${form}`, download: true },
-        h("span", { class: "unseen" }, "Download "),
+        h("span", { class: "visually-hidden" }, "Download "),
         title,
       ),
     ),
@@ -120,7 +120,7 @@ export function missedView(state) {
   const words = number === 1 ? "A target of performance is" : `${count(number)} targets of performance are`;
   return h(
     "div",
-    { class: "calm missed" },
+    { class: "panel missed" },
     h("h2", { class: "alarm" }, `${words} missed`),
     missed.map((/** @type {any} */ summary) =>
       h("p", {}, `${summary.sentence} `, h("a", { href: "#performance" }, "See what other thresholds would do")),

@@ -89,21 +89,21 @@ function targets(performance, x, y, of) {
   const [precision, recall] = [wanted("precision"), wanted("recall")];
   return [
     precision !== null && [
-      s("line", { class: "wanted", x1: of.left, x2: of.right, y1: y(precision), y2: y(precision) }),
-      s("text", { class: "wanted", x: of.left + 6, y: y(precision) + 15 }, `at least ${threshold(precision)}`),
+      s("line", { class: "target", x1: of.left, x2: of.right, y1: y(precision), y2: y(precision) }),
+      s("text", { class: "target", x: of.left + 6, y: y(precision) + 15 }, `at least ${threshold(precision)}`),
     ],
     recall !== null && [
-      s("line", { class: "wanted", x1: x(recall), x2: x(recall), y1: of.top, y2: of.bottom }),
+      s("line", { class: "target", x1: x(recall), x2: x(recall), y1: of.top, y2: of.bottom }),
       s(
         "text",
-        { class: "wanted", x: x(recall) - 6, y: of.bottom - 8, "text-anchor": "end" },
+        { class: "target", x: x(recall) - 6, y: of.bottom - 8, "text-anchor": "end" },
         `at least ${threshold(recall)}`,
       ),
     ],
   ];
 }
 
-/** A stretch that tells its values when pointed at. @param {any} point @param {number} i @param {any[]} points
+/** An area that shows its values when you point at it. @param {any} point @param {number} i @param {any[]} points
  * @param {any} x @param {import("./chart.js").Frame} of */
 function readout(point, i, points, x, of) {
   const left = i ? x((points[i - 1].recall + point.recall) / 2) : of.left;

@@ -1,4 +1,4 @@
-/** Which runbook tells what to do: alerts on all traffic have their own. */
+/** Path of the runbook; alerts on all traffic have their own. */
 
 const NAMES = { accuracy_low: "AccuracyLow", miscalibrated: "Miscalibrated" };
 

@@ -68,7 +68,7 @@ export function pickerView(performance, picked, redraw) {
     h(
       "table",
       { class: "at-threshold" },
-      h("caption", { class: "unseen" }, "Performance at this threshold"),
+      h("caption", { class: "visually-hidden" }, "Performance at this threshold"),
       h(
         "tbody",
         {},

@@ -2,7 +2,7 @@
 
 import { bottomAxis, figure, frame, percentAxis, timeFormat } from "./chart.js";
 import { s } from "./dom.js";
-import { counted, interval, moment, threshold } from "./format.js";
+import { pluralize, interval, moment, threshold } from "./format.js";
 
 /** @param {any} timeline @param {number | null} wanted @param {any} change since when it has been less accurate, if it
  * has @param {number} width */
@@ -53,8 +53,8 @@ export function timelineView(timeline, wanted, change, width) {
 /** @param {any} y @param {import("./chart.js").Frame} of @param {number} wanted */
 function wantedLine(y, of, wanted) {
   return [
-    s("line", { class: "wanted", x1: of.left, x2: of.right, y1: y(wanted), y2: y(wanted) }),
-    s("text", { class: "wanted", x: of.left + 6, y: y(wanted) - 5 }, `at least ${threshold(wanted)}`),
+    s("line", { class: "target", x1: of.left, x2: of.right, y1: y(wanted), y2: y(wanted) }),
+    s("text", { class: "target", x: of.left + 6, y: y(wanted) - 5 }, `at least ${threshold(wanted)}`),
   ];
 }
 
@@ -71,12 +71,12 @@ function changeLine(at, of) {
   ];
 }
 
-/** A stretch that tells its values when pointed at. @param {any} point @param {number} i @param {any[]} points
+/** An area that shows its values when you point at it. @param {any} point @param {number} i @param {any[]} points
  * @param {(point: any) => number} at @param {import("./chart.js").Frame} of */
 function readout(point, i, points, at, of) {
   const left = i ? (at(points[i - 1]) + at(point)) / 2 : of.left;
   const right = i < points.length - 1 ? (at(point) + at(points[i + 1])) / 2 : of.right;
-  const words = `${moment(point.time)}: ${interval(point.accuracy)}, ${counted(point.labels, "label")}`;
+  const words = `${moment(point.time)}: ${interval(point.accuracy)}, ${pluralize(point.labels, "label")}`;
   return s(
     "rect",
     { class: "readout", x: left, width: Math.max(0, right - left), y: of.top, height: of.bottom - of.top },

@@ -1,7 +1,7 @@
 /** The model in six numbers. */
 
 import { h } from "./dom.js";
-import { bounds, count, counted, duration, percent, short, when } from "./format.js";
+import { bounds, count, pluralize, duration, percent, short, when } from "./format.js";
 
 /** @param {any} state */
 export function vitalsView(state) {
@@ -27,7 +27,7 @@ export function vitalsView(state) {
       "Budget left",
       count(left),
       [
-        `of ${counted(total, "label")}`,
+        `of ${pluralize(total, "label")}`,
         renewals.length > 0 && [", renews ", when(Math.min(...renewals), "until")],
       ].flat(2),
     ),

@@ -1,0 +1,130 @@
+"""How many labels an assessment may request now: a budget that lasts its period (pure).
+
+A budget that renews is spent by a token bucket. A share of it, the reserve, is only for suspected groups. The
+rest arrives in the bucket over the period, and the bucket holds at most the burst. What does not fit is not
+lost: it arrives later in the period. While traffic is above its mean more arrives, while it is below, less. A
+budget that does not renew is spent as fast as labels are wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.config.assessments import AssessmentSettings
+from service.store.facts import RequestFacts
+from service.store.requests import Spending
+
+DAY = 86_400.0
+
+_CATCH_UP = 2.0
+"""Most that arrives, as a multiple of the even pace: a budget that begins late in its period, or was unused
+for long, is not spent in a rush."""
+
+_RECENT = 0.25
+"""Share of a period over which traffic is compared with that of the whole period."""
+
+_FOLLOWED = 0.5
+"""How much of the pace follows traffic. The rest does not, so that what one batch a night leaves is spent."""
+
+
+@dataclass(frozen=True)
+class BudgetState:
+    """What an assessment may spend now."""
+
+    window: str  # field of the budget that pays now
+    remaining: int  # labels left in this window
+    renews_at: float | None  # when the next window begins, seconds since the epoch; None if never
+    available: int  # labels that may be requested now, for any group
+    reserve: int  # labels left that only suspected groups may get
+    spending: Spending | None  # what the bucket holds now; None of a budget that does not renew
+    stored: bytes  # the record that `spending` follows from; empty without one
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no label can be requested until the budget renews, even for a suspected group."""
+        return self.remaining == 0
+
+    def seconds_per_label(self, now: float) -> float:
+        """Mean time between two labels for any group until the budget renews; infinite if no label is due."""
+        left = self.remaining - self.reserve
+        return math.inf if self.renews_at is None or left <= 0 else (self.renews_at - now) / left
+
+
+def budget_state(
+    name: str,
+    settings: AssessmentSettings,
+    requests: RequestFacts,
+    *,
+    now: float,
+    traffic: Sequence[tuple[float, int]] = (),
+) -> BudgetState:
+    """What an assessment may spend.
+
+    Args:
+        name: of the assessment.
+        settings: of the assessment.
+        requests: what was spent so far.
+        now: seconds since the epoch.
+        traffic: predictions ever seen by some times, ascending; the last are those seen by now.
+    """
+    budget = settings.budget
+    if budget.per_days is None:
+        window = f"{name}|0"
+        left = max(0, budget.labels - requests.budget.get(window, 0))
+        return BudgetState(window, left, None, left, 0, None, b"")
+    period = budget.per_days * DAY
+    number = int(now // period)
+    window, ends = f"{name}|{number}", (number + 1) * period
+    used = requests.budget.get(window, 0)
+    remaining = max(0, budget.labels - used)
+    reserved = settings.reserved_labels
+    paced = budget.labels - reserved
+    burst = budget.burst_labels
+    stored = requests.buckets.get(name, b"")
+    last = Spending.parse(stored) if stored else Spending(number, 0, burst, now)
+    if last.window < number:
+        last = Spending(number, 0, burst, number * period)
+    left = max(0, min(paced, paced - (used - last.reserve_used)))
+    tokens = min(last.tokens, left)
+    pace = _pace(traffic, period=period)
+    arrived = _arrived(left - tokens, paced / period, pace, since=last.at, now=now, ends=ends)
+    tokens = min(burst, tokens + arrived, left)
+    reserve = min(max(0, reserved - last.reserve_used), remaining)
+    available = min(math.floor(tokens + 1e-9), remaining)
+    spending = Spending(number, last.reserve_used, tokens, max(now, last.at))
+    return BudgetState(window, remaining, ends, available, reserve, spending, stored)
+
+
+def _arrived(coming: float, even_pace: float, pace: float, *, since: float, now: float, ends: float) -> float:
+    """Tokens that arrive between two times, of those that are still to come in the period.
+
+    With u to come and a time r left, du/dt = -p u / r: all of it arrives by the end, and evenly if p is 1.
+    """
+    if now <= since or since >= ends:
+        return 0.0
+    rest = max(0.0, (ends - now) / (ends - since)) ** pace
+    return float(min(coming * (1 - rest), _CATCH_UP * even_pace * (now - since)))
+
+
+def _pace(traffic: Sequence[tuple[float, int]], *, period: float) -> float:
+    """Pace by the rate of recent traffic over its mean in a period; 1 while that is not known, 0 without any.
+
+    Between the times that are known, predictions are taken to have come evenly.
+    """
+    if not traffic:
+        return 1.0
+    times, counts = np.array(traffic, np.float64).T
+    now, recent = times[-1], _RECENT * period
+    if now - times[0] < 2 * recent:
+        return 1.0
+    begin = max(times[0], now - period)
+    before, until_recent = np.interp([begin, now - recent], times, counts)
+    predictions = counts[-1] - before
+    if predictions <= 0:
+        return 0.0
+    relative = (counts[-1] - until_recent) / recent * (now - begin) / predictions
+    return float(1 - _FOLLOWED + _FOLLOWED * relative)
