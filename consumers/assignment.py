@@ -12,6 +12,8 @@ from kafka import TopicPartition
 
 from consumers.continuity import Continuity
 from consumers.polling import Poller
+from consumers.refusals import Refusals
+from consumers.store_watch import StoreWatch
 from service.kafka.topic_metadata import Membership, TopicLog
 from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
@@ -23,9 +25,15 @@ IDLE_CHECKPOINT_SECONDS = 10.0
 
 
 class Step(Protocol):
-    """Processes the records of one topic; offsets are those of one partition."""
+    """Processes the records of one topic; offsets are those of one partition.
+
+    Attributes:
+        topic_kind: `predictions` or `labels`.
+        refusals: what it has refused.
+    """
 
     topic_kind: str
+    refusals: Refusals
 
     def assign(self, partition: int, default_offset: int) -> int:
         """Load a partition's stored state; the offset to read from.
@@ -43,6 +51,13 @@ class Step(Protocol):
         Raises:
             Unavailable: Redis or Kafka does not answer; retry with the same batch.
             TooManyBadMessages: nothing of the batch was discarded.
+        """
+
+    def labels(self) -> int | None:
+        """How many answers Redis counts, of all models; None if this step does not know.
+
+        Raises:
+            Unavailable: Redis does not answer.
         """
 
     def advance(self, partition: int, position: int) -> None:
@@ -94,6 +109,7 @@ class Assignment:
         owned: partitions that are read.
         unprocessed: records of owned partitions that were polled, and not processed yet.
         unflushed: how many records of each partition were processed since its last flush.
+        read_to: when the last processed record of each partition was written, seconds since the epoch.
         has_joined: whether the group has ever assigned something to this client.
     """
 
@@ -104,12 +120,14 @@ class Assignment:
     continuity: Continuity
     poller: Poller
     progress: TopicProgress
+    store_watch: StoreWatch
     metrics: PipelineMetrics
     start: Literal["earliest", "latest"]
     pending: set[TopicPartition] = field(init=False, default_factory=set)
     owned: set[TopicPartition] = field(init=False, default_factory=set)
     unprocessed: dict[TopicPartition, Sequence[Any]] = field(init=False, default_factory=dict)
     unflushed: dict[TopicPartition, int] = field(init=False, default_factory=dict)
+    read_to: dict[TopicPartition, float] = field(init=False, default_factory=dict)
     has_joined: bool = field(init=False, default=False)
 
     def handle_rebalances(self) -> None:
@@ -118,6 +136,7 @@ class Assignment:
             event, partitions = self.rebalances.events.get()
             for tp in partitions:
                 self.release(tp)
+                self.store_watch.forget(tp)
                 if event == "assigned":
                     self.pending.add(tp)
             self.has_joined = self.has_joined or event == "assigned"
@@ -128,6 +147,7 @@ class Assignment:
         self.owned.discard(tp)
         self.unprocessed.pop(tp, None)
         self.unflushed.pop(tp, None)
+        self.read_to.pop(tp, None)
         self.continuity.forget(tp)
         self.step.revoke(tp.partition)
         self.metrics.partition_lost(self.step.topic_kind, tp.partition)
@@ -144,6 +164,7 @@ class Assignment:
             Unavailable: Redis or Kafka does not answer; partitions not yet started stay pending.
         """
         self.topic_log.refresh()
+        self.store_watch.check(self.pending)
         for tp in sorted(self.pending):
             first = self.topic_log.first_offset(tp)
             default = first if self._reads_from_beginning(tp) else self.topic_log.end_offset(tp)

@@ -17,7 +17,8 @@ import msgspec
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
-from service.domain.errors import BadMessage, FlushRefused
+from consumers.refusals import Refusals
+from service.domain.errors import BadMessage, FlushRefused, TooManyBadMessages
 from service.domain.label_signatures import verify
 from service.domain.messages import LABEL_TYPE
 from service.store.labels import LabelEvent, LabelStore
@@ -76,6 +77,7 @@ class LabelStep:
     bad_message_limit: BadMessageLimit
     metrics: PipelineMetrics
     message_bytes: int
+    refusals: Refusals = field(default_factory=Refusals)
     _partitions: dict[int, _Partition] = field(init=False, default_factory=dict)
 
     def assign(self, partition: int, default_offset: int) -> int:
@@ -99,9 +101,20 @@ class LabelStep:
                 (they answer no request), good ones among them may have been applied; they are recognised as
                 duplicates when the batch is read again.
         """
+        rejected: list[Rejected] = []
+        try:
+            self._apply(partition, records, rejected, now)
+        except TooManyBadMessages:
+            self.refusals.note(rejected, messages=len(records), now=now)
+            raise
+        self.refusals.note(rejected, messages=len(records), now=now)
+        if rejected:
+            self.metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
+
+    def _apply(self, partition: int, records: Sequence[Any], rejected: list[Rejected], now: float) -> None:
+        """Apply the good labels of a batch, dead-letter the bad ones, and add these to `rejected`."""
         state = self._partitions[partition]
         events: dict[str, list[tuple[Any, LabelEvent]]] = {}
-        rejected: list[Rejected] = []
         # A batch that is retried was counted before, but may have got further records since.
         messages = sum(record.offset > state.counted for record in records)
         for record in records:
@@ -137,8 +150,6 @@ class LabelStep:
         state.position = records[-1].offset + 1
         for result in ("applied", "duplicate"):
             self.metrics.labels_consumed.labels(result).inc(counts[result])
-        if rejected:
-            self.metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
 
     def _count_bad(self, state: _Partition, rejected: Sequence[Rejected]) -> int:
         """Number of bad labels that the limit has not counted yet.
@@ -173,6 +184,10 @@ class LabelStep:
         # Redis stores short hashes of item and vendor: no label may bring an item that was made to collide.
         if label.request_id != request_id_of(label.model, label.item_id):
             raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
+
+    def labels(self) -> int:
+        """How many answers Redis counts, of all models; they never become fewer unless it loses data."""
+        return sum(store.answers() for store in self.stores.values())
 
     def advance(self, partition: int, position: int) -> None:
         """Note that all records before a position were processed, or can no longer come."""

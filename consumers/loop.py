@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Literal
 
-from kafka import OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaError
+from kafka import TopicPartition
 
 from consumers.assignment import Assignment, Rebalances, Step
 from consumers.continuity import Continuity
+from consumers.health_report import HealthReporter
 from consumers.polling import POLL_MS, Poller
+from consumers.store_watch import StoreWatch
 from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Unavailable, Unreadable
 from service.kafka.topic_metadata import TopicLog
 from service.store.topics import TopicProgress
@@ -40,6 +41,8 @@ class ConsumerLoop:
 
     Args:
         consumer: a client of its own; the loop closes it.
+        reporter: of this consumer's health.
+        watch: makes the watch over Redis, which also commits offsets to Kafka with this client.
         clock: seconds since the epoch.
         start: where to begin with partitions that have no stored offset.
         flush_records: flushes as soon as so many records are not flushed.
@@ -58,6 +61,8 @@ class ConsumerLoop:
         step: Step,
         *,
         progress: TopicProgress,
+        reporter: HealthReporter,
+        watch: Callable[[TopicLog, Any], StoreWatch],
         metrics: PipelineMetrics,
         clock: Callable[[], float],
         start: Literal["earliest", "latest"],
@@ -79,6 +84,8 @@ class ConsumerLoop:
         self._log = TopicLog(consumer, topic)
         self._continuity = Continuity(self._log, step.topic_kind, progress=progress, metrics=metrics)
         self._poller = Poller(consumer, self._continuity)
+        self._reporter = reporter
+        self._store_watch = watch(self._log, consumer)
         self._rebalances = Rebalances(consumer)
         self._assignment = Assignment(
             self._rebalances,
@@ -87,12 +94,13 @@ class ConsumerLoop:
             continuity=self._continuity,
             poller=self._poller,
             progress=progress,
+            store_watch=self._store_watch,
             metrics=metrics,
             start=start,
         )
+        self._cause: Exception | None = None
         self._has_metadata = False
-        self._last_flush = monotonic()
-        self._last_contact = monotonic()
+        self._last_flush = self._last_contact = monotonic()
         self._backoff = 0.0
         self._resume_at = -math.inf
 
@@ -108,9 +116,11 @@ class ConsumerLoop:
             while not self._stopping.is_set():
                 self._turn()
             self._flush_before_leaving()
-        except Unreadable:
-            self.state = "unreadable"
+            self._reporter.leave()
+        except Unreadable as error:
+            self.state, self._cause = "unreadable", error
             self._flush_before_leaving()
+            self._report()
             raise
         finally:
             self.state = self.state if self.state in ("paused", "unreadable") else "stopped"
@@ -121,6 +131,8 @@ class ConsumerLoop:
     def _turn(self) -> None:
         now = self.last_turn = monotonic()
         self._assignment.handle_rebalances()
+        if self._reporter.is_due():
+            self._report()
         if now < self._resume_at or self.state == "paused":
             self._keep_membership()
             return
@@ -138,15 +150,27 @@ class ConsumerLoop:
         except Unavailable as error:
             self._back_off(error)
         except TooManyBadMessages as error:
-            self.state = "paused"
+            self.state, self._cause = "paused", error
             self._metrics.consumer_paused.labels(self._step.topic_kind).set(1)
-            extra = {"topic": self._log.topic, "cause": str(error)}
-            log.critical("consumer paused: too many bad messages", extra=extra)
+            log.critical("consumer paused", extra={"topic": self._log.topic, "cause": str(error)})
         else:
-            self._backoff = 0.0
+            self._backoff, self._cause = 0.0, None
             self._outages.works(self._step.topic_kind)
             if self._assignment.has_joined and not self._assignment.pending:
                 self.state = "running"
+
+    def _report(self) -> None:
+        """Report this consumer's health, and look whether Redis has lost data."""
+        if isinstance(self._cause, Unavailable) and self._cause.part == "redis":
+            return
+        owned, cause = self._assignment.owned, "" if self._cause is None else str(self._cause)
+        try:
+            store = self._reporter.report(self.state, cause, self._assignment, self._poller, self._log)
+            self._store_watch.check_identity(store, owned)
+            if self.state == "running":
+                self._store_watch.check_labels(owned, is_read=self._reporter.everyone_has_read)
+        except Unavailable as error:
+            log.debug("no report of this consumer", extra={"topic": self._log.topic, "cause": str(error)})
 
     def _fetch_metadata(self) -> None:
         """Fetch the topic's metadata before the first poll, with which the client joins the group.
@@ -207,7 +231,7 @@ class ConsumerLoop:
             del self._assignment.unprocessed[tp]
             self._assignment.unflushed[tp] = self._assignment.unflushed.get(tp, 0) + len(records)
             position, end = positions[tp]
-            record_time = records[-1].timestamp / 1000
+            record_time = self._assignment.read_to[tp] = records[-1].timestamp / 1000
             self._metrics.position(
                 kind, tp.partition, offset=position, highwater=end, record_time=record_time
             )
@@ -237,18 +261,11 @@ class ConsumerLoop:
                 self._assignment.restart(tp)
                 continue
             if self._assignment.unflushed.pop(tp, 0):
-                committed[tp] = OffsetAndMetadata(offset, "", -1)
+                committed[tp] = offset
         if committed:
             duration = monotonic() - began
             self._metrics.flush_duration.labels(self._step.topic_kind).observe(duration)
-            self._commit(committed)
-
-    def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        """Commit stored offsets to Kafka, for tools that show lag; a failure does no harm."""
-        try:
-            self._consumer.commit_async(offsets, callback=_log_commit_failure)
-        except KafkaError as error:
-            _log_commit_failure(offsets, error)
+        self._store_watch.commit(committed)
 
     def _flush_before_leaving(self) -> None:
         try:
@@ -276,13 +293,8 @@ class ConsumerLoop:
                 self._assignment.unprocessed[tp] = [*self._assignment.unprocessed.get(tp, ()), *records]
 
     def _back_off(self, error: Unavailable) -> None:
-        self.state = "refused" if isinstance(error, Refused) else "waiting"
+        self.state, self._cause = "refused" if isinstance(error, Refused) else "waiting", error
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
         self._resume_at = monotonic() + self._backoff
         self._metrics.backoffs.labels(self._step.topic_kind, error.part).inc()
         self._outages.failed(self._step.topic_kind, error.outage, str(error))
-
-
-def _log_commit_failure(offsets: Any, result: Any) -> None:
-    if isinstance(result, Exception):
-        log.debug("offset commit failed", extra={"cause": type(result).__name__, "partitions": len(offsets)})

@@ -23,9 +23,10 @@ from consumers.formats.native import WirePrediction, element_texts
 from consumers.formats.records import DecodedRecords, Format, decode_records, native_text
 from consumers.ingest import ModelIngest
 from consumers.prediction_times import arrival_times, prediction_times
+from consumers.refusals import Refusals
 from consumers.validation import Checked
 from service.domain.arrays import Indices
-from service.domain.errors import BadMessage
+from service.domain.errors import BadMessage, TooManyBadMessages
 from service.domain.siphash import siphash24
 from service.telemetry.instruments import PipelineMetrics
 
@@ -86,6 +87,7 @@ class PredictionStep:
     message_bytes: int
     hash_key: bytes
     lateness_seconds: float
+    refusals: Refusals = field(default_factory=Refusals)
     _partitions: dict[int, _Partition] = field(init=False, default_factory=dict)
 
     def assign(self, partition: int, default_offset: int) -> int:
@@ -114,7 +116,12 @@ class PredictionStep:
         state = self._partitions[partition]
         decoded = decode_records(records, message_bytes=self.message_bytes, formats=self.formats)
         batches, errors = self._validate(partition, records, decoded)
-        self._count_messages(state, records, decoded, errors)
+        messages = len(decoded.places) + len(decoded.errors)
+        try:
+            self._count_messages(state, records, decoded, errors)
+        except TooManyBadMessages:
+            self.refusals.note([_place(records, error) for error in errors], messages=messages, now=now)
+            raise
         made = prediction_times(records, decoded, now, lateness_seconds=self.lateness_seconds)
         arrived, newest = arrival_times(records, now=now, newest=state.newest_record)
         arrivals = arrived[np.asarray(decoded.places, dtype=np.intp)]
@@ -144,6 +151,7 @@ class PredictionStep:
         for model in self.models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, state.position)
+        self.refusals.note([_place(records, error) for error in errors], messages=messages, now=now)
         if errors:
             self.metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             state.must_flush_all = True
@@ -206,6 +214,9 @@ class PredictionStep:
                 text = None if element is None else bytes(texts[element])
                 yield Rejected(record, error, index=element, element=text)
 
+    def labels(self) -> None:
+        """None: predictions do not change the labels."""
+
     def advance(self, partition: int, position: int) -> None:
         """Note that all records before a position were processed, or can no longer come."""
         state = self._partitions[partition]
@@ -225,6 +236,11 @@ class PredictionStep:
         if flush_all:
             state.flushed_all, state.must_flush_all = now, False
         return state.position
+
+
+def _place(records: Sequence[Any], error: Error) -> Rejected:
+    place, element, reason = error
+    return Rejected(records[place], reason, index=element)
 
 
 def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:

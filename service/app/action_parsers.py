@@ -1,4 +1,4 @@
-"""Commands that have actions: `credence dead-letters`, `credence layouts` and `credence reference`."""
+"""Commands that have actions: `credence dead-letters`, `layouts`, `reference` and `reset`."""
 
 from __future__ import annotations
 
@@ -193,3 +193,21 @@ def add_reference(commands: Any, configured: argparse.ArgumentParser) -> None:
     text = "remove the window; the first labels of every group are the reference again"
     clearing = add_command(actions, "clear", "store_commands:clear_reference", text, configured)
     clearing.add_argument("model", metavar="MODEL", help="name of the model")
+
+
+_RESET = """\
+Credence recognises a Redis that has lost what it had stored: one that was emptied, replaced, or restored from
+an older state. It records what was lost, and reports it until you acknowledge it.
+
+`show` prints the loss. `acknowledge` removes it: then page, `credence status` and alert report it no more.
+Nothing else changes. Acknowledge it after you have restored a backup of Redis, or accepted the loss.
+"""
+
+
+def add_reset(commands: Any, configured: argparse.ArgumentParser) -> None:
+    """Add `credence reset`."""
+    text = "show or acknowledge that Redis has lost data"
+    actions = _add_actions(commands, "reset", text, about=_RESET)
+    add_command(actions, "show", "store_commands:show_reset", "show the loss", configured)
+    text = "stop reporting the loss"
+    add_command(actions, "acknowledge", "store_commands:acknowledge_reset", text, configured)

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from service import __version__
-from service.app.action_parsers import add_command, add_dead_letters, add_layouts, add_reference
+from service.app.action_parsers import add_command, add_dead_letters, add_layouts, add_reference, add_reset
 from service.app.docgen.generated_files import PAGES, add_check_option
 from service.domain.errors import ConfigurationError, CredenceError
 from service.replay import options as replay
@@ -102,6 +102,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_dead_letters(commands, configured)
     add_layouts(commands, configured)
     add_reference(commands, configured)
+    add_reset(commands, configured)
     replay.add_parser(commands)
     _add_documents(commands)
     _add_demo(commands, configured)

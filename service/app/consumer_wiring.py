@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from consumers.assignment import Step
 from consumers.bounded_records import bound_batches
 from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink
 from consumers.fast_fetch import use_fast_fetch
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import Format
+from consumers.health_report import HealthReporter
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
+from consumers.store_watch import StoreWatch
 from service.app.pool_sizing import asked_pools, pool_sizes
-from service.app.wiring import label_store, model_keys
+from service.app.wiring import label_store, model_keys, process_name
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.pool_key import PoolKey
 from service.kafka.clients import build_consumer
 from service.store.connection import Connection
+from service.store.consumer_health import HealthStore
+from service.store.resets import ResetStore
 from service.store.shards import ShardStore
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 
@@ -121,4 +130,31 @@ def label_step(
         bad_message_limit=bad_message_limit(settings),
         metrics=metrics,
         message_bytes=settings.bounds.message_bytes,
+    )
+
+
+def health_reporter(
+    settings: Settings, connection: Connection, *, role: str, clock: Callable[[], float]
+) -> HealthReporter:
+    """Reports the health of this process's consumer of one topic."""
+    return HealthReporter(HealthStore(connection), role=role, member=process_name(settings), clock=clock)
+
+
+def store_watch(
+    settings: Settings,
+    connection: Connection,
+    step: Step,
+    *,
+    progress: TopicProgress,
+    clock: Callable[[], float],
+) -> Callable[..., StoreWatch]:
+    """Makes the watch over Redis of one loop, from its topic's log and its client."""
+    names = "\0".join(sorted(settings.models))
+    return partial(
+        StoreWatch,
+        resets=ResetStore(connection),
+        progress=progress,
+        models=hashlib.blake2b(names.encode(), digest_size=4).hexdigest(),
+        count_labels=step.labels,
+        clock=clock,
     )

@@ -13,7 +13,18 @@ from urllib.parse import urlsplit
 
 from service.config.settings import Settings
 from service.store.connection import commands_of
-from service.store.keys import ModelKeys, epoch_key, hash_key_key, idempotency_key, lease_key, replay_key
+from service.store.keys import (
+    ModelKeys,
+    consumers_key,
+    epoch_key,
+    hash_key_key,
+    idempotency_key,
+    identity_key,
+    leader_since_key,
+    lease_key,
+    replay_key,
+    reset_key,
+)
 
 ROLES = {
     "predictions": "`credence consume predictions`",
@@ -23,6 +34,7 @@ ROLES = {
     "dead-letters": "`credence dead-letters`",
     "layouts": "`credence layouts`",
     "reference": "`credence reference`",
+    "reset": "`credence reset`",
     "topics": "`credence topics create`",
 }
 """The commands that play each role; `credence run` plays the first four."""
@@ -72,43 +84,43 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
-    follows_topic = ("bind_topic", "rewind_topic")
+    # Of every consumer: the script records that Redis has lost data.
+    follows = ("bind_topic", "rewind_topic", "note_reset")
+    health = (consumers_key(prefix), identity_key(prefix), reset_key(prefix))
+    reports = {"HSET", "HGET", "HVALS", "HDEL", "HSETNX"} | _TRANSACTION
+    shows = (consumers_key(prefix), reset_key(prefix))
     return {
         "predictions": RedisRights(
-            commands=frozenset({"HMGET", "HGETALL", "HKEYS", "LRANGE", "HSETNX", "HGET"}) | _TRANSACTION,
-            scripts=("flush", *follows_topic),
-            writes=(*shards, *pools),
+            commands=frozenset(reports | {"HMGET", "HGETALL", "HKEYS", "LRANGE"}),
+            scripts=("flush", *follows),
+            writes=(*shards, *pools, *health),
         ),
         "labels": RedisRights(
-            commands=frozenset({"HMGET", "HSETNX", "HGET"}),
-            scripts=("apply_labels", "store_labels_offset", *follows_topic),
+            commands=frozenset(reports | {"HMGET", "HGETALL"}),
+            scripts=("apply_labels", "store_labels_offset", *follows),
             writes=(
                 *(keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies),
-                *(keys.labels(_ANY), *requested, keys.claims),
+                *(keys.labels(_ANY), *requested, keys.claims, *health),
             ),
         ),
         "schedule": RedisRights(
-            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HDEL"}),
+            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HDEL", "HVALS", "GET"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
                 "keep_checkpoint",
             ),
-            reads=(*shards, keys.reference, keys.items(_ANY)),
+            reads=(*shards, keys.reference, keys.items(_ANY), *shows),
             writes=(
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
                 *(keys.claims, keys.marks, keys.evidence, keys.counts, lease_key(prefix), epoch_key(prefix)),
+                leader_since_key(prefix),
             ),
         ),
         "serve": RedisRights(
-            commands=frozenset(looks | {"HGET"}),
+            commands=frozenset(looks | {"HGET", "HVALS", "GET"}),
             reads=(
-                *shards,
-                keys.items(_ANY),
-                *counted,
-                keys.reference,
-                keys.marks,
-                keys.evidence,
-                keys.counts,
+                *(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks, keys.evidence),
+                *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),
             ),
         ),
         "dead-letters": RedisRights(
@@ -124,6 +136,11 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
         "reference": RedisRights(
             commands=frozenset({"HGETALL", "HSET", "DEL"}),
             writes=(keys.reference,),
+            keeps_hash_key=False,
+        ),
+        "reset": RedisRights(
+            commands=frozenset({"HGETALL", "DEL"}),
+            writes=(reset_key(prefix),),
             keeps_hash_key=False,
         ),
         "topics": RedisRights(keeps_hash_key=False),

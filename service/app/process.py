@@ -19,9 +19,17 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from consumers.assignment import Step
+from consumers.health_report import HealthReporter
 from consumers.loop import ConsumerLoop
 from consumers.supervisor import ConsumerSupervisor
-from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
+from service.app.consumer_wiring import (
+    dead_letters,
+    health_reporter,
+    label_step,
+    prediction_step,
+    reading_consumer,
+    store_watch,
+)
 from service.app.memory_tuning import collect_rarely, keep_freed_memory
 from service.app.wiring import connect, pool_hash_key, topic_progress
 from service.config.settings import HttpSettings, MonitoringSettings, Settings
@@ -232,10 +240,12 @@ class Application:
             yield self._supervisor(labels, topics.labels, progress)
 
     def _supervisor(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerSupervisor:
+        reporter = health_reporter(self._settings, self._connection, role=step.topic_kind, clock=self._clock)
+        reporter.announce()
         supervisor = ConsumerSupervisor(
             step.topic_kind,
             topic,
-            lambda: self._loop(step, topic, progress),
+            lambda: self._loop(step, topic, progress, reporter),
             metrics=self._metrics,
             stopping=self._stopping,
             on_failure=self._fail,
@@ -243,7 +253,9 @@ class Application:
         self._health.add(supervisor.check)
         return supervisor
 
-    def _loop(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerLoop | None:
+    def _loop(
+        self, step: Step, topic: str, progress: TopicProgress, reporter: HealthReporter
+    ) -> ConsumerLoop | None:
         settings = self._settings
         consumer = self._patiently(lambda: reading_consumer(settings, group=step.topic_kind))
         if consumer is None:
@@ -253,6 +265,8 @@ class Application:
             topic,
             step,
             progress=progress,
+            reporter=reporter,
+            watch=store_watch(settings, self._connection, step, progress=progress, clock=self._clock),
             metrics=self._metrics,
             clock=self._clock,
             start=settings.kafka.start,

@@ -22,10 +22,11 @@ from starlette.types import ASGIApp
 from service.app.monitor_wiring import model_monitor
 from service.app.request_publisher import RequestPublisher
 from service.app.scheduler import start_schedule
-from service.app.wiring import request_store
+from service.app.wiring import process_name, request_store
 from service.config.settings import Settings
 from service.domain.errors import FenceRefused, Unavailable
 from service.monitoring.monitor import ModelMonitor
+from service.monitoring.pipeline import PipelineState, read_pipeline
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.problems import model_headline
 from service.serving.prometheus import SnapshotCollector
@@ -67,6 +68,8 @@ class Rounds:
         self._metrics = metrics
         self._clock = clock
         self._snapshots: dict[str, ModelSnapshot] = {}
+        self._connection: Connection
+        self._pipeline: PipelineState | None = None
         self._lease: LeaderLease | None = None
         self._publisher: RequestPublisher | None = None
         # One thread, so that rounds have the other cores however many models learn.
@@ -82,6 +85,7 @@ class Rounds:
             board=self._snapshots,
             tick_seconds=self._settings.schedule.tick_seconds,
             clock=self._clock,
+            pipeline=lambda: self._pipeline,
         )
         return page_app(view, allowed_hosts=self._settings.http.allowed_hosts)
 
@@ -97,6 +101,7 @@ class Rounds:
             on_failure: called when a round raises an unexpected error; the process should then stop.
         """
         settings, metrics = self._settings, self._metrics
+        self._connection = connection
         seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
         self._monitors = {
             name: model_monitor(
@@ -114,7 +119,12 @@ class Rounds:
             name for name, model in settings.models.items() if model.positive_class
         )
         if producer is not None:
-            self._lease = LeaderLease(connection, lease_seconds=settings.schedule.lease_seconds)
+            self._lease = LeaderLease(
+                connection,
+                lease_seconds=settings.schedule.lease_seconds,
+                name=process_name(settings),
+                clock=self._clock,
+            )
             metrics.start_request_counters(
                 {name: model.assessments for name, model in settings.models.items()}
             )
@@ -177,6 +187,18 @@ class Rounds:
         else:
             self._outages.works("rounds")
             self._last_success = self._clock()
+        self._read_pipeline()
+
+    def _read_pipeline(self) -> None:
+        """Read the state of the pipeline; the last one stays if Redis does not answer."""
+        taken = [snapshot.taken_at for snapshot in self._snapshots.values()]
+        try:
+            state = read_pipeline(self._connection, now=self._clock(), estimates_at=min(taken, default=None))
+        except Unavailable as error:
+            log.debug("the pipeline is looked at in the next round", extra={"cause": str(error)})
+            return
+        self._pipeline = state
+        self._metrics.redis_lost_data(state.reset is not None)
 
     def _refresh(self) -> None:
         began = time.monotonic()

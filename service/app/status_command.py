@@ -21,11 +21,13 @@ from service.app.monitor_wiring import model_monitor
 from service.app.wiring import connect, pool_hash_key
 from service.config.loader import load_settings
 from service.domain.times import in_words
+from service.monitoring.pipeline import read_pipeline
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import GroupTable, group_table
 from service.serving.documents.models import ModelState, Thresholds, model_state
+from service.serving.documents.pipeline import PipelineHealth, pipeline_health
 from service.serving.documents.problems import ModelStatus, ProblemState
 from service.serving.documents.words import cell_of_interval, cell_of_probability
 from service.serving.metrics import measures_of
@@ -61,7 +63,11 @@ def status(options: argparse.Namespace) -> int:
         model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
         for name in settings.models
     ]
-    Console().print(status_view(snapshots, now=time.time(), tick_seconds=settings.schedule.tick_seconds))
+    now = time.time()
+    taken = min(snapshot.taken_at for snapshot in snapshots)
+    pipeline = pipeline_health(read_pipeline(connection, now=now, estimates_at=taken), now)
+    view = status_view(snapshots, pipeline, now=now, tick_seconds=settings.schedule.tick_seconds)
+    Console().print(view)
     return 0
 
 
@@ -70,10 +76,24 @@ def _text(words: str, style: str = "") -> Text:
     return Text("".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in words), style)
 
 
-def status_view(snapshots: list[ModelSnapshot], *, now: float, tick_seconds: float) -> Group:
-    """All models, one after the other; a round is due every `tick_seconds`."""
+def status_view(
+    snapshots: list[ModelSnapshot],
+    pipeline: PipelineHealth | None = None,
+    *,
+    now: float,
+    tick_seconds: float,
+) -> Group:
+    """The pipeline in short, then all models, one after the other; a round is due every `tick_seconds`."""
+    parts = [] if pipeline is None else _pipeline_view(pipeline)
     states = [(one, model_state(one, now=now, tick_seconds=tick_seconds)) for one in snapshots]
-    return Group(*(part for snapshot, state in states for part in _model_view(snapshot, state)))
+    return Group(*parts, *(part for snapshot, state in states for part in _model_view(snapshot, state)))
+
+
+def _pipeline_view(health: PipelineHealth) -> list[Text]:
+    """A line of health, and one for every problem."""
+    styles = {"critical": _FAILED, "warning": "yellow", "info": ""}
+    problems = [_text(f"! {one.sentence}", styles[one.severity]) for one in health.problems]
+    return [_text(health.sentence, "dim" if not problems else ""), *problems]
 
 
 def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text]:

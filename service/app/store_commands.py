@@ -1,4 +1,4 @@
-"""`credence layouts` and `credence reference`: show and change what Redis keeps of the models."""
+"""`credence layouts`, `reference` and `reset`: show and change what Redis keeps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from service.app.wiring import connect, model_keys
 from service.config.loader import load_settings
 from service.domain.errors import ConfigurationError
 from service.domain.times import in_words
+from service.monitoring.pipeline_problems import reset_sentence
 from service.store.layouts import LayoutStore, StoredLayout
 from service.store.references import ReferenceStore, ReferenceWindow
+from service.store.resets import ResetStore
 
 _COMMAND_LINE = "the command line"
 _ROW = "{:24}  {:8}  {:10}  {:>10}  {:>12}  {:>12}"
@@ -83,6 +85,22 @@ def clear_reference(options: argparse.Namespace) -> int:
     for _, store, _ in _references(options):
         store.clear()
     return show_reference(options)
+
+
+def show_reset(options: argparse.Namespace) -> int:
+    """Print the loss of data that nobody has acknowledged."""
+    reset = ResetStore(connect(load_settings(options.config, os.environ))).reset()
+    print("Redis has lost nothing" if reset is None else reset_sentence(reset, time.time()))
+    return 0
+
+
+def acknowledge_reset(options: argparse.Namespace) -> int:
+    """Remove the loss of data, and print it."""
+    reset = ResetStore(connect(load_settings(options.config, os.environ))).acknowledge()
+    print(
+        "Redis has lost nothing" if reset is None else f"acknowledged: {reset_sentence(reset, time.time())}"
+    )
+    return 0
 
 
 def _references(options: argparse.Namespace) -> Iterator[tuple[str, ReferenceStore, int]]:

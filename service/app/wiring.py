@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
 from service.config.settings import Settings
@@ -22,6 +23,11 @@ def connect(settings: Settings) -> Connection:
         Unavailable: no node of a cluster can be reached. A Redis alone is reached when it is used.
     """
     return Connection(build_redis(settings.redis), settings.redis.prefix)
+
+
+def process_name(settings: Settings) -> str:
+    """Name of this process for people: host and port of its metrics, which a restart does not change."""
+    return f"{socket.gethostname()}:{settings.monitoring.port}"
 
 
 def pool_hash_key(settings: Settings, connection: Connection) -> bytes:

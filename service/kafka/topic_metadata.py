@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -92,6 +92,20 @@ class TopicLog:
         """Log end offset of a partition: the high watermark, or last stable offset for read_committed."""
         with translate_errors(self.topic):
             return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Log end offsets, in one request."""
+        with translate_errors():
+            ends = self._consumer.end_offsets(list(partitions), timeout_ms=_TIMEOUT_MS)
+        return {tp: int(end) for tp, end in ends.items()}
+
+    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:
+        """Offsets that the consumer group has committed, with their metadata, in one request."""
+        # The public call asks for one partition at a time.
+        fetch = self._consumer._coordinator.fetch_committed_offsets  # noqa: SLF001
+        with translate_errors():
+            found = fetch(list(partitions), timeout_ms=_TIMEOUT_MS)
+        return {tp: (int(one.offset), one.metadata or "") for tp, one in found.items()}
 
 
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types

@@ -32,6 +32,10 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
+| `P:{leader}:since` | string | when the lease was last taken, not renewed (s) | for ever |
+| `P:{pipeline}:consumers` | hash | role, `/` and member -> JSON of a consumer's health (`service/store/consumer_health.py`) | until the consumer stops; a day after its last report |
+| `P:{pipeline}:identity` | hash | `id`: of the data in this Redis, drawn when a consumer first finds none; `since` (s); `read:<topic>/<p>`: a mark of a partition that is read; `after:<id>`: when the loss of the data with this id was recorded (s) | for ever |
+| `P:{pipeline}:reset` | hash | a loss of data: `since` (s), `kind`, `store` (the lost id), `labels_before`, `labels_now`, `records:<topic>/<p>` (the offset that was committed to Kafka) | until `credence reset acknowledge` |
 | `P:{vendors}:idempotency:<vendor>:<digest>` | string | state and response of a call to the vendor API (`service/store/idempotency.py`) | 60 s and `vendor_api.wait_seconds` while it runs; a day after that, of the newest 50,000 |
 | `P:{vendors}:idempotency:<vendor>:recent` | list | digests of completed calls, the newest first | a day after the last one |
 | `P:{replay}:<place>` | string | `begun` or `replayed`: whether a dead letter's message was redriven, by its place in the source topic | 400 days |
@@ -117,6 +121,26 @@ def lease_key(prefix: str) -> str:
 def epoch_key(prefix: str) -> str:
     """The last epoch that was given to a leader."""
     return f"{prefix}:{{leader}}:epoch"
+
+
+def leader_since_key(prefix: str) -> str:
+    """When the leader took its lease."""
+    return f"{prefix}:{{leader}}:since"
+
+
+def consumers_key(prefix: str) -> str:
+    """The health of all consumers."""
+    return f"{prefix}:{{pipeline}}:consumers"
+
+
+def identity_key(prefix: str) -> str:
+    """The id of the data in this Redis, and those of data that it lost."""
+    return f"{prefix}:{{pipeline}}:identity"
+
+
+def reset_key(prefix: str) -> str:
+    """A loss of data that nobody has acknowledged."""
+    return f"{prefix}:{{pipeline}}:reset"
 
 
 def hash_key_key(prefix: str) -> str:

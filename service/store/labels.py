@@ -89,6 +89,12 @@ class LabelStore(ModelStore):
             )
         return None if offset is None else int(offset), int(batches or 0)
 
+    def answers(self) -> int:
+        """How many requests were answered ever."""
+        with translate_redis_errors():
+            tallies = self._connection.client.hgetall(self._keys.tallies)
+        return sum(int(count) for event, count in tallies.items() if event.startswith(b"answered|"))
+
     def store_offset(self, partition: int, offset: int, *, batches: int) -> None:
         """Store the offset of the first label that is not applied yet.
 

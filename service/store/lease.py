@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from service.domain.errors import HashKeyChanged
 from service.store.connection import Connection, translate_redis_errors
-from service.store.keys import epoch_key, hash_key_key, lease_key
+from service.store.keys import epoch_key, hash_key_key, leader_since_key, lease_key
+
+_SEPARATOR = "#"
+"""Between the name of a holder and what tells apart holders of the same name."""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who holds the lease.
+
+    Attributes:
+        name: host and port where the process serves its metrics; empty if it has given none.
+        since: when it took the lease, seconds since the epoch; None if unknown.
+    """
+
+    name: str
+    since: float | None
 
 
 class LeaderLease:
@@ -14,12 +33,26 @@ class LeaderLease:
 
     Every write of a leader carries its epoch, and a model that has seen a higher one refuses it.
     So a leader that slept through its lease can do no harm.
+
+    Args:
+        connection: to Redis.
+        lease_seconds: how long the lease lasts if it is not renewed.
+        name: of this process, for people.
+        clock: seconds since the epoch.
     """
 
-    def __init__(self, connection: Connection, *, lease_seconds: float, holder: str | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        lease_seconds: float,
+        name: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._connection = connection
         self._lease_ms = int(lease_seconds * 1000)
-        self._holder = holder or secrets.token_hex(8)
+        self._holder = f"{name}{_SEPARATOR}{secrets.token_hex(8)}"
+        self._clock = clock
 
     def hold(self) -> int | None:
         """Take or renew the lease; returns the epoch, or None if another process leads.
@@ -29,7 +62,9 @@ class LeaderLease:
         """
         prefix = self._connection.prefix
         epoch = self._connection.run(
-            "hold_lease", [lease_key(prefix), epoch_key(prefix)], [self._holder, self._lease_ms]
+            "hold_lease",
+            [lease_key(prefix), epoch_key(prefix), leader_since_key(prefix)],
+            [self._holder, self._lease_ms, self._clock()],
         )
         return int(epoch) or None
 
@@ -40,6 +75,21 @@ class LeaderLease:
             Unavailable: Redis cannot answer now; the lease then ends by itself.
         """
         self._connection.run("release_lease", [lease_key(self._connection.prefix)], [self._holder])
+
+
+def current_leader(connection: Connection) -> Leader | None:
+    """Who holds the lease; None if it is free.
+
+    Raises:
+        Unavailable: Redis cannot answer now.
+    """
+    prefix = connection.prefix
+    with translate_redis_errors():
+        holder = connection.client.get(lease_key(prefix))
+        since = connection.client.get(leader_since_key(prefix))
+    if holder is None:
+        return None
+    return Leader(holder.decode().rpartition(_SEPARATOR)[0], None if since is None else float(since))
 
 
 def shared_hash_key(connection: Connection) -> bytes:

@@ -35,6 +35,14 @@ class TopicProgress:
                 replaced.append(int(offset))
         return max(replaced, default=None)
 
+    def is_stored(self, partition: int) -> bool:
+        """Whether Redis holds an offset of this partition, of any model."""
+        with translate_redis_errors():
+            return any(
+                self._connection.client.hget(key, "next_offset") is not None
+                for key in self._progress_keys(partition)
+            )
+
     def added_later(self, partition: int, partition_count: int) -> bool:
         """Whether the topic, with `partition_count` partitions now, got this one after it was first read."""
         client = self._connection.client

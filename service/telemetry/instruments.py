@@ -54,6 +54,7 @@ class PipelineMetrics:
         self.snapshot_duration = _histogram("credence_snapshot_duration_seconds", registry)
         self.rounds_failed = _counter("credence_rounds_failed_total", registry)
         self.leader = _gauge("credence_leader", registry)
+        self._redis_reset = _gauge("credence_redis_reset", registry)
         self.requests_published = _counter("credence_requests_published_total", registry)
         self.performance_failures = _counter("credence_performance_failures_total", registry)
         self.draws_short = _counter("credence_draws_short_total", registry)
@@ -91,6 +92,10 @@ class PipelineMetrics:
                 self.draws_short.labels(model, assessment)
                 for reason in ("policy", "drift", "reference"):
                     self.requests_chosen.labels(model, assessment, reason)
+
+    def redis_lost_data(self, lost: bool) -> None:
+        """Whether Redis lost data, and no operator has acknowledged it."""
+        self._redis_reset.set(lost)
 
     def start_performance_counters(self, models: Iterable[str]) -> None:
         """Start the counters of a process that learns the performance of these models."""

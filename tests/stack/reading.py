@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,10 +19,14 @@ from kafka.admin import NewPartitions, NewTopic
 from kafka.errors import KafkaError
 from store_site import Site, message
 
+from consumers.health_report import HealthReporter
 from consumers.loop import ConsumerLoop
+from consumers.store_watch import StoreWatch
 from service.config.settings import KafkaSettings
 from service.kafka.clients import build_consumer
 from service.store.connection import Connection
+from service.store.consumer_health import HealthStore
+from service.store.resets import ResetStore
 from service.store.topics import TopicProgress
 from service.telemetry.outages import Outages
 
@@ -131,11 +136,24 @@ class Reader:
         self.stopping = threading.Event()
         self.failure: Exception | None = None
         self.consumer = build_consumer(settings, group="predictions")
+        step = self.site.prediction_step()
+        progress = TopicProgress(connection, lambda partition: [self.site.keys("m").shard(partition)])
         self.loop = ConsumerLoop(
             self.consumer,
             topic.name,
-            self.site.prediction_step(),
-            progress=TopicProgress(connection, lambda partition: [self.site.keys("m").shard(partition)]),
+            step,
+            progress=progress,
+            reporter=HealthReporter(
+                HealthStore(connection), role=step.topic_kind, member=topic.name, clock=time.time
+            ),
+            watch=partial(
+                StoreWatch,
+                resets=ResetStore(connection),
+                progress=progress,
+                models="m",
+                count_labels=step.labels,
+                clock=time.time,
+            ),
             metrics=self.site._metrics,
             clock=time.time,
             start=start,

@@ -17,7 +17,8 @@ from service.app.wiring import model_keys
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
 from service.store.facts import BEGINNING
-from service.store.keys import LAYOUT_DIGITS, ModelKeys
+from service.store.keys import LAYOUT_DIGITS, ModelKeys, identity_key
+from service.store.resets import ResetStore
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, lease_seconds: 8,"
@@ -129,6 +130,34 @@ def _read_another_topic(loop: Roles, stack: ExitStack, admin: redis.Redis) -> No
     loop.start("predictions", stack, "consume", "predictions")
     loop.start("labels", stack, "consume", "labels")
     loop.start("schedule", stack, "schedule")
+    _find_a_loss(loop, stack, admin)
+
+
+def _find_a_loss(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
+    """Have both consumers find that Redis has lost their offsets, and an operator acknowledge it."""
+    prefix = loop.deployment.settings.redis.prefix
+    for role in ("predictions", "labels"):
+        loop.processes[role].popen.terminate()
+        loop.processes[role].popen.wait(30)
+    admin.delete(identity_key(prefix))
+    for key in admin.scan_iter(f"{prefix}:*"):
+        if b":shard:" in key or b":labels:" in key:
+            admin.hdel(key, "next_offset")
+    loop.start("predictions", stack, "consume", "predictions")
+    loop.start("labels", stack, "consume", "labels")
+    topics = loop.deployment.settings.kafka.topics
+    losses = ResetStore(loop.deployment.connection)
+
+    def both_recorded() -> bool:
+        found = losses.reset()
+        return found is not None and set(found.records) == {topics.predictions, topics.labels}
+
+    wait_for(both_recorded, seconds=60, what="the loss in both topics")
+    found = losses.reset()
+    assert found is not None
+    assert found.labels_before, "Kafka keeps the number of labels"
+    acknowledged = loop.command("reset", "reset", "acknowledge")
+    assert acknowledged.stdout.startswith("acknowledged"), acknowledged.stderr
 
 
 def test_the_loop_closes_for_every_role(loop: Roles) -> None:

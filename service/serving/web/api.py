@@ -12,6 +12,7 @@ from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
 
 from service import __version__
 from service.domain.errors import NotKnown
+from service.monitoring.pipeline import PipelineState
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import Activity, activity
 from service.serving.documents.base import Document, Problem
@@ -22,6 +23,7 @@ from service.serving.documents.groups import GroupTable, Order, SortKey, group_t
 from service.serving.documents.models import ModelState, Overview, model_state, overview
 from service.serving.documents.performance_documents import PerformanceState, Recalibration
 from service.serving.documents.performances import performance_state, recalibration
+from service.serving.documents.pipeline import PipelineHealth, pipeline_health
 from service.serving.documents.problems import freshness
 from service.statistics.recalibration import FORMS
 
@@ -43,12 +45,17 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
 
 @dataclass(frozen=True)
 class SnapshotView:
-    """What the API shows: the names of all configured models, and the latest snapshots."""
+    """What the API shows: the names of all configured models, the latest snapshots, and the pipeline.
+
+    Attributes:
+        pipeline: gives the latest state of the pipeline; None before the first round.
+    """
 
     models: Sequence[str]
     board: Mapping[str, ModelSnapshot]
     tick_seconds: float
     clock: Callable[[], float]
+    pipeline: Callable[[], PipelineState | None] = lambda: None
 
     def snapshot(self, model: str) -> ModelSnapshot:
         """The latest snapshot of a model.
@@ -89,6 +96,13 @@ def build_api(view: SnapshotView) -> FastAPI:
     def read_overview() -> Overview:
         snapshots = list(view.board.values())
         return overview(view.models, snapshots, tick_seconds=view.tick_seconds, now=view.clock())
+
+    @api.get("/pipeline", summary="Health of the pipeline", responses=_UNKNOWN)
+    def read_pipeline() -> PipelineHealth:
+        state = view.pipeline()
+        if state is None:
+            raise HTTPException(404, "nothing is known of the pipeline yet; the first round is still running")
+        return pipeline_health(state, view.clock())
 
     _add_documents(api, view)
     _add_performance(api, view)

@@ -2,12 +2,14 @@
 --
 -- KEYS 1 lease  string  holder|epoch, expires by itself
 --      2 epoch  string  last epoch given
--- ARGV 1 holder  2 lease (ms)
+--      3 since  string  when the lease was taken (s)
+-- ARGV 1 holder  2 lease (ms)  3 now (s)
 -- Returns our epoch, or 0 when another holds the lease.
 local current = redis.call('GET', KEYS[1])
 if not current then
   local epoch = redis.call('INCR', KEYS[2])
   redis.call('SET', KEYS[1], ARGV[1] .. '|' .. epoch, 'PX', ARGV[2])
+  redis.call('SET', KEYS[3], ARGV[3])
   return epoch
 end
 local holder, epoch = string.match(current, '^(.*)|(%d+)$')

@@ -1,0 +1,128 @@
+"""The health of every consumer, as it reports it to Redis, so that every process can show it.
+
+A report holds no message content: a refused message is named by its place, and by the field that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+
+from service.store.connection import Connection, translate_redis_errors
+from service.store.keys import consumers_key, identity_key
+
+FORGOTTEN_SECONDS = 86_400.0
+"""After so long without a report a consumer is no longer shown, and its report is removed."""
+
+
+class RefusedMessages(msgspec.Struct, frozen=True):
+    """Messages that one consumer has refused for one reason since it started, and the first of them.
+
+    Attributes:
+        count: how many.
+        recent: how many of them in the last hour.
+        last_at: when the last one was refused, seconds since the epoch.
+        topic: of the first one, as `partition` and `offset`.
+        index: its position in an array of predictions; None for a single message.
+        field: name of the field that is wrong; empty if it is none, or not one alone.
+        detail: why, in a sentence without message content.
+    """
+
+    reason: str
+    count: int
+    recent: int
+    last_at: float
+    topic: str
+    partition: int
+    offset: int
+    index: int | None
+    field: str
+    detail: str
+
+
+class ConsumerHealth(msgspec.Struct, frozen=True):
+    """One consumer's report; times are seconds since the epoch, by its own clock.
+
+    Attributes:
+        role: `predictions` or `labels`.
+        member: host and port where the process serves its metrics.
+        state: of its loop, such as `running` or `paused`.
+        state_since: when it got into this state.
+        cause: why it waits or is paused, in a sentence; empty while it runs.
+        partitions: assigned to it.
+        assigned_at: when they last changed.
+        partition_count: of the topic; 0 while unknown.
+        lag_records: records of its partitions that are not processed yet.
+        lag_seconds: age of the last processed record while others wait; 0 while none waits.
+        messages: processed in the last hour, refused ones included.
+        refused: by reason.
+    """
+
+    role: str
+    member: str
+    state: str
+    state_since: float
+    written_at: float
+    started_at: float
+    cause: str = ""
+    partitions: tuple[int, ...] = ()
+    assigned_at: float = 0.0
+    partition_count: int = 0
+    lag_records: int = 0
+    lag_seconds: float = 0.0
+    messages: int = 0
+    refused: tuple[RefusedMessages, ...] = ()
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(ConsumerHealth).decode
+
+
+class HealthStore:
+    """The reports of all consumers. Every method raises `Unavailable` while Redis cannot answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._key = consumers_key(connection.prefix)
+
+    def report(self, health: ConsumerHealth) -> str | None:
+        """Replace a consumer's report; returns the id of the data in this Redis, None if it has none."""
+        with self._connection.pipeline(transaction=True) as pipeline:
+            pipeline.hset(self._key, _field(health.role, health.member), _encode(health))
+            pipeline.hget(identity_key(self._connection.prefix), "id")
+            _, identity = pipeline.execute()
+        return None if identity is None else identity.decode()
+
+    def remove(self, role: str, member: str) -> None:
+        """Remove the report of a consumer that stops."""
+        with translate_redis_errors():
+            self._connection.client.hdel(self._key, _field(role, member))
+
+    def remove_forgotten(self, now: float) -> None:
+        """Remove the reports of consumers that have been silent for `FORGOTTEN_SECONDS`."""
+        if old := [health for health in self._reports() if _is_forgotten(health, now)]:
+            with translate_redis_errors():
+                self._connection.client.hdel(self._key, *(_field(one.role, one.member) for one in old))
+
+    def consumers(self, now: float) -> list[ConsumerHealth]:
+        """The newest report of every consumer that is not forgotten, by role and member."""
+        shown = (health for health in self._reports() if not _is_forgotten(health, now))
+        return sorted(shown, key=lambda health: (health.role, health.member))
+
+    def _reports(self) -> Iterator[ConsumerHealth]:
+        """All reports but those of another version of Credence that have other fields."""
+        with translate_redis_errors():
+            reports = self._connection.client.hvals(self._key)
+        for report in reports:
+            with suppress(msgspec.MsgspecError):
+                yield _decode(report)
+
+
+def _field(role: str, member: str) -> str:
+    return f"{role}/{member}"
+
+
+def _is_forgotten(health: ConsumerHealth, now: float) -> bool:
+    return now - health.written_at > FORGOTTEN_SECONDS

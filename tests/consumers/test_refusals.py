@@ -1,0 +1,120 @@
+"""What a consumer counts and logs of the messages that it refuses."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from consumers.dead_letters import Rejected
+from consumers.formats.native import decode_label, decode_predictions
+from consumers.refusals import LOG_SECONDS, Refusals, field_of
+from service.domain.errors import BadMessage
+
+NOW = 1_800_000_000.0
+SECRET = "what-nobody-may-see"
+
+
+def rejected(reason: str = "invalid_field", *, offset: int = 7, index: int | None = None) -> Rejected:
+    record = SimpleNamespace(
+        topic="p", partition=1, offset=offset, timestamp=17, value=SECRET.encode(), key=None
+    )
+    return Rejected(record, BadMessage(reason, f"about {reason}"), index)
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.DEBUG, logger="consumers.refusals")
+    return caplog
+
+
+def counts(logged: pytest.LogCaptureFixture) -> list[tuple[str, int]]:
+    return [(vars(one)["reason"], vars(one)["refused"]) for one in logged.records]
+
+
+def test_the_first_refusal_of_every_reason_is_logged_at_once(logged: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals()
+    refusals.note([rejected("a"), rejected("b"), rejected("a")], messages=3, now=NOW)
+    assert counts(logged) == [("a", 1), ("b", 1)]
+    assert {"topic", "partition", "offset", "index", "detail", "field"} <= vars(logged.records[0]).keys()
+    assert SECRET not in str([vars(one) for one in logged.records])
+
+
+def test_further_refusals_are_logged_once_a_minute_with_their_number(
+    logged: pytest.LogCaptureFixture,
+) -> None:
+    refusals = Refusals()
+    for second in range(150):
+        refusals.note([rejected(offset=second)], messages=1, now=NOW + second)
+    assert counts(logged) == [("invalid_field", n) for n in (1, 60, 60)]
+    refusals.log_due(NOW + 2 * LOG_SECONDS + 60)
+    assert sum(count for _, count in counts(logged)) == 150
+    refusals.log_due(NOW + 10 * LOG_SECONDS)
+    assert len(logged.records) == 4, "nothing new"
+
+
+def test_a_clock_that_is_set_back_stops_no_line(logged: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals()
+    refusals.note([rejected()], messages=1, now=NOW)
+    refusals.note([rejected()], messages=1, now=NOW - 86_400)
+    assert counts(logged) == [("invalid_field", 1), ("invalid_field", 1)]
+    assert refusals.messages(NOW - 86_400) == 1
+
+
+def test_counts_by_reason_keep_the_first_as_an_example_and_know_the_last_hour() -> None:
+    refusals = Refusals()
+    refusals.note([rejected(offset=3, index=2)], messages=10, now=NOW)
+    refusals.note([rejected(offset=4), rejected("b")], messages=20, now=NOW + 7_200)
+    first, second = refusals.by_reason(NOW + 7_201)
+    assert (first.reason, first.count, first.recent, first.offset, first.index) == (
+        "invalid_field",
+        2,
+        1,
+        3,
+        2,
+    )
+    assert (first.last_at, second.reason, second.count) == (NOW + 7_200, "b", 1)
+    assert refusals.messages(NOW + 7_201) == 20
+
+
+def detail_of(value: bytes) -> BadMessage:
+    ((_, found),) = decode_predictions(value)
+    assert isinstance(found, BadMessage)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (b'{"model": "m", "item_id": "i", "predicted_class": 3, "score": 0.5}', "predicted_class"),
+        (b'{"model": "m", "item_id": "i", "predicted_class": "a", "score": "high"}', "score"),
+        (b'{"model": "m", "predicted_class": "a", "score": 0.5}', "item_id"),
+        (b'{"model": "m", "item_id": "i", "votes": {"x": 3}}', "votes"),
+        (b"{", ""),
+        (b"7", ""),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(value: bytes, name: str) -> None:
+    error = detail_of(value)
+    assert field_of(error.reason, error.detail) == name
+
+
+def test_the_field_of_a_label_is_named_too() -> None:
+    with pytest.raises(BadMessage) as caught:
+        decode_label(b'{"request_id": 7, "model": "m", "item_id": "i"}')
+    assert field_of(caught.value.reason, caught.value.detail) == "request_id"
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "name"),
+    [
+        ("unknown_class", "predicted_class is not in the model's label set", "predicted_class"),
+        ("unknown_model", "the configuration has no model of this name", "model"),
+        ("invalid_tensor", "score: the shape must be [n]", "score"),
+        ("missing_field", "a signed label needs a `time` of its own", "time"),
+        ("expired_request", "the request expired before this label came", ""),
+    ],
+)
+def test_the_field_of_other_reasons_is_named_where_there_is_one(reason: str, detail: str, name: str) -> None:
+    assert field_of(reason, detail) == name

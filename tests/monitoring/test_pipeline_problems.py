@@ -1,0 +1,221 @@
+"""The state of the pipeline and its problems, from reports of consumers; pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from service.monitoring.pipeline import PipelineState, Role
+from service.monitoring.pipeline_problems import PipelineProblem, duration, pipeline_line, pipeline_problems
+from service.serving.documents.pipeline import pipeline_health
+from service.store.consumer_health import ConsumerHealth, RefusedMessages
+from service.store.lease import Leader
+from service.store.resets import RedisReset
+
+NOW = 1_800_000_000.0
+REFUSED = RefusedMessages(
+    reason="invalid_field",
+    count=500,
+    recent=500,
+    last_at=NOW - 5,
+    topic="predictions",
+    partition=2,
+    offset=17,
+    index=None,
+    field="predicted_class",
+    detail="Expected `str`, got `int` - at `$.predicted_class`",
+)
+
+
+def consumer(role: str, member: str = "a:8401", **changes: Any) -> ConsumerHealth:
+    plain: dict[str, Any] = {
+        "state": "running",
+        "state_since": NOW - 1_000,
+        "written_at": NOW - 3,
+        "started_at": NOW - 1_000,
+        "partitions": (0, 1),
+        "assigned_at": NOW - 900,
+        "partition_count": 2,
+        "messages": 1_000,
+    }
+    return ConsumerHealth(role=role, member=member, **plain | changes)
+
+
+def state(*consumers: ConsumerHealth, **changes: Any) -> PipelineState:
+    """A healthy pipeline but for what is given; a role of which nothing is given has one consumer."""
+    given = {one.role for one in consumers}
+    others = [consumer(role) for role in ("predictions", "labels") if role not in given]
+    plain: dict[str, Any] = {
+        "read_at": NOW,
+        "leader": Leader("a:8401", NOW - 7_200),
+        "reset": None,
+        "estimates_at": NOW - 4,
+    }
+    return PipelineState(consumers=[*consumers, *others], **plain | changes)
+
+
+def problem(at: PipelineState, now: float = NOW) -> PipelineProblem:
+    """The only problem."""
+    (only,) = pipeline_problems(at, now)
+    return only
+
+
+def test_a_healthy_pipeline_has_no_problem_and_one_line() -> None:
+    assert pipeline_problems(state(), NOW) == []
+    assert pipeline_line(state(), NOW) == (
+        "predictions: 1 consumer, 0 records behind; labels: 1 consumer, 0 records behind; "
+        "leader a:8401 for 2 h; estimates 4 s old"
+    )
+
+
+def test_a_paused_consumer_says_where_why_and_what_to_do() -> None:
+    paused = consumer("predictions", state="paused", state_since=NOW - 180, refused=(REFUSED,))
+    found = pipeline_problems(state(paused), NOW)
+    assert [(one.key, one.severity) for one in found] == [
+        ("consumer_paused:predictions", "critical"),
+        ("messages_refused:predictions", "warning"),
+    ]
+    assert found[0].alert == "CredenceConsumerPaused"
+    assert found[0].since == NOW - 180
+    assert found[0].sentence == (
+        "The consumer of predictions at a:8401 paused 3 min ago, because too many messages are bad: "
+        "invalid_field 500. Example: predictions, partition 2, offset 17: Expected `str`, got `int` - at "
+        "`$.predicted_class`. It discards nothing more. Fix the producer or the configuration, then restart "
+        "the consumer."
+    )
+
+
+def test_a_consumer_is_silent_after_a_minute_and_no_problem_while_others_read_its_partitions() -> None:
+    at = state(consumer("labels"), consumer("labels", "b:8401", written_at=NOW - 61, partitions=(1,)))
+    assert [one.member for one in at.role("labels").silent] == ["b:8401"]
+    found = problem(at)
+    assert (found.key, found.severity) == ("consumer_silent:labels", "info")
+    assert "b:8401 (61 s ago)" in found.sentence
+
+
+def test_partitions_that_nobody_reads_are_a_problem_once_the_group_has_settled() -> None:
+    there = consumer("labels", partitions=(0,))
+    gone = consumer("labels", "b:8401", written_at=NOW - 90, partitions=(1,))
+    found = problem(state(there, gone))
+    assert (found.key, found.severity) == ("partitions_unassigned:labels", "critical")
+    assert found.sentence.startswith("Nobody reads 1 partitions of labels: 1. Silent consumers of labels")
+    rebalanced = replace(there, assigned_at=NOW - 5)
+    assert problem(state(rebalanced, gone)).severity == "info"
+
+
+@pytest.mark.parametrize("role", ["predictions", "labels"])
+def test_a_role_without_any_consumer_is_missing(role: Role) -> None:
+    other = "labels" if role == "predictions" else "predictions"
+    at = PipelineState(NOW, [consumer(other)], Leader("a:8401", None), None)
+    found = problem(at)
+    assert (found.key, found.severity) == (f"consumer_missing:{role}", "critical")
+    assert f"`credence consume {role}`" in found.sentence
+    assert at.role(role).is_missing
+
+
+def test_a_role_whose_consumers_are_all_silent_is_missing_since_the_last_report() -> None:
+    found = problem(state(consumer("labels", written_at=NOW - 600)))
+    assert (found.key, found.since) == ("consumer_missing:labels", NOW - 600)
+    assert "The last report is 10 min old." in found.sentence
+
+
+def test_a_consumer_may_lag_for_five_minutes() -> None:
+    assert pipeline_problems(state(consumer("labels", lag_records=9, lag_seconds=299.0)), NOW) == []
+    late = consumer("labels", lag_records=90_000, lag_seconds=1_200.0)
+    found = problem(state(late, consumer("labels", "b:8401", lag_records=10, lag_seconds=1.0)))
+    assert (found.alert, found.severity) == ("CredenceConsumerLagging", "warning")
+    assert found.sentence == (
+        "Consumers of labels are 90,010 records behind; the last processed record is 20 min old."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "alert"),
+    [
+        ("waiting", "warning", "CredenceDependencyDown"),
+        ("refused", "warning", "CredenceDependencyDown"),
+        ("starting", "warning", None),
+        ("unreadable", "critical", "CredenceDependencyDown"),
+    ],
+)
+def test_a_consumer_that_does_not_read_says_why(name: str, severity: str, alert: str | None) -> None:
+    cause = "kafka is unavailable (KafkaConnectionError)"
+    found = problem(state(consumer("labels", state=name, cause=cause, state_since=NOW - 31)))
+    assert (found.key, found.severity, found.alert) == (f"consumer_{name}:labels", severity, alert)
+    assert found.sentence.endswith(f", since 31 s ago: {cause}.")
+
+
+def test_a_short_wait_is_no_problem() -> None:
+    assert pipeline_problems(state(consumer("labels", state="waiting", state_since=NOW - 9)), NOW) == []
+
+
+def test_refused_messages_of_two_consumers_add_up_and_one_is_the_example() -> None:
+    few = replace(REFUSED, count=4, recent=3, offset=1)
+    at = state(consumer("predictions", refused=(few,)), consumer("predictions", "b:8401", refused=(REFUSED,)))
+    (found,) = at.role("predictions").refused
+    assert (found.count, found.recent, found.offset) == (504, 503, 17)
+    assert problem(at).sentence.startswith(
+        "503 of 2,000 messages of predictions were refused in the last hour"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recent", "messages", "severity"),
+    [(9, 9, "info"), (10, 999, "warning"), (10, 1_000, "info"), (0, 1_000, None)],
+)
+def test_refused_messages_are_a_warning_from_the_alerts_thresholds_on(
+    recent: int, messages: int, severity: str | None
+) -> None:
+    at = state(consumer("labels", messages=messages, refused=(replace(REFUSED, recent=recent),)))
+    assert [one.severity for one in pipeline_problems(at, NOW)] == ([] if severity is None else [severity])
+
+
+def test_a_reset_says_what_was_lost() -> None:
+    lost = RedisReset(
+        NOW - 600, "emptied", 1_500, 0, {"credence.labels": 1_510, "credence.predictions": 9_000}
+    )
+    found = problem(state(reset=lost))
+    assert (found.alert, found.severity, found.since) == ("CredenceRedisReset", "critical", NOW - 600)
+    assert found.sentence == (
+        "Redis was emptied or replaced 10 min ago. It held 1,500 labels before, 0 after. Records processed "
+        "before: 1,510 of credence.labels, 9,000 of credence.predictions. Estimates use only what Redis "
+        "holds now. Restore a backup of Redis, or accept the loss with `credence reset acknowledge`."
+    )
+
+
+def test_a_pipeline_without_a_leader_or_with_old_estimates_has_problems() -> None:
+    assert problem(state(leader=None)).alert == "CredenceNoLeader"
+    assert problem(state(estimates_at=NOW - 301)).alert == "CredenceSnapshotStale"
+    assert pipeline_problems(state(estimates_at=None), NOW) == []
+
+
+def test_while_redis_does_not_answer_consumers_are_judged_by_when_it_did() -> None:
+    found = problem(state(estimates_at=None), NOW + 100)
+    assert (found.key, found.alert) == ("redis_unreachable", "CredenceDependencyDown")
+    assert "Redis has not answered for 100 s" in found.sentence
+
+
+def test_the_most_severe_problem_comes_first() -> None:
+    at = state(consumer("labels", state="paused"), leader=None, reset=RedisReset(NOW, "rolled_back", 9, 8))
+    assert [one.severity for one in pipeline_problems(at, NOW)] == ["critical", "critical", "warning"]
+
+
+def test_clocks_that_differ_make_no_consumer_silent_and_no_time_negative() -> None:
+    ahead = consumer("labels", written_at=NOW + 500, state_since=NOW + 400, state="waiting")
+    assert pipeline_problems(state(ahead), NOW) == []
+    assert duration(-5) == "0 s"
+
+
+def test_the_document_has_every_consumer_with_its_silence() -> None:
+    at = state(consumer("labels"), consumer("labels", "b:8401", written_at=NOW - 90))
+    found = pipeline_health(at, NOW)
+    silent = {(one.role, one.member): one.silent for one in found.consumers}
+    assert silent == {
+        ("predictions", "a:8401"): False,
+        ("labels", "a:8401"): False,
+        ("labels", "b:8401"): True,
+    }
+    assert found.leader is not None
+    assert found.leader.name == "a:8401"
