@@ -120,7 +120,6 @@ def test_the_worst_of_model_and_pipeline_comes_first() -> None:
     found = model_headline(drifting(), pipeline=[trouble], now=NOW + 1, tick_seconds=5.0)
     assert (found.status, found.detail) == ("critical", "Redis was emptied.")
     assert found.problem_count == 4
-    lesser = model_headline(
-        drifting(), pipeline=[replace(trouble, severity="info")], now=NOW, tick_seconds=5.0
-    )
+    lesser = replace(trouble, severity="info")
+    found = model_headline(drifting(), pipeline=[lesser], now=NOW + 1, tick_seconds=5.0)
     assert found.title == "4 problems: 2 warning, 2 info"
