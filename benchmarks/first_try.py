@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from prometheus_client import CollectorRegistry
-from service.statistics.detection_time import Fault, Labelling, Rules, days_to_detection
 
 from benchmarks.flushes import NoLetters, Record
 from service.app.consumer_wiring import prediction_step
@@ -28,6 +27,7 @@ from service.app.wiring import label_store, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.monitoring.snapshot import ModelSnapshot
+from service.statistics.detection_time import Fault, Labelling, Rules, days_to_detection
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.labels import LabelEvent

@@ -27,6 +27,7 @@ from service.config.settings import Settings
 from service.domain.errors import FenceRefused, Unavailable
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.pipeline import PipelineState, read_pipeline
+from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.problems import model_headline
 from service.serving.prometheus import SnapshotCollector
@@ -155,8 +156,11 @@ class Rounds:
     def statuses(self) -> dict[str, str]:
         """The status of every model: its worst problem's severity, or why there is none."""
         tick_seconds, now = self._settings.schedule.tick_seconds, self._clock()
+        pipeline = () if self._pipeline is None else pipeline_problems(self._pipeline, now)
         return {
-            name: model_headline(self._snapshots.get(name), now=now, tick_seconds=tick_seconds).status
+            name: model_headline(
+                self._snapshots.get(name), pipeline=pipeline, now=now, tick_seconds=tick_seconds
+            ).status
             for name in self._settings.models
         }
 

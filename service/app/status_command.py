@@ -21,13 +21,13 @@ from service.app.monitor_wiring import model_monitor
 from service.app.wiring import connect, pool_hash_key
 from service.config.loader import load_settings
 from service.domain.times import in_words
-from service.monitoring.pipeline import read_pipeline
+from service.monitoring.pipeline import PipelineState, read_pipeline
+from service.monitoring.pipeline_problems import pipeline_line, pipeline_problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import GroupTable, group_table
 from service.serving.documents.models import ModelState, Thresholds, model_state
-from service.serving.documents.pipeline import PipelineHealth, pipeline_health
 from service.serving.documents.problems import ModelStatus, ProblemState
 from service.serving.documents.words import cell_of_interval, cell_of_probability
 from service.serving.metrics import measures_of
@@ -65,7 +65,7 @@ def status(options: argparse.Namespace) -> int:
     ]
     now = time.time()
     taken = min(snapshot.taken_at for snapshot in snapshots)
-    pipeline = pipeline_health(read_pipeline(connection, now=now, estimates_at=taken), now)
+    pipeline = read_pipeline(connection, now=now, estimates_at=taken)
     view = status_view(snapshots, pipeline, now=now, tick_seconds=settings.schedule.tick_seconds)
     Console().print(view)
     return 0
@@ -78,22 +78,25 @@ def _text(words: str, style: str = "") -> Text:
 
 def status_view(
     snapshots: list[ModelSnapshot],
-    pipeline: PipelineHealth | None = None,
+    pipeline: PipelineState | None = None,
     *,
     now: float,
     tick_seconds: float,
 ) -> Group:
     """The pipeline in short, then all models, one after the other; a round is due every `tick_seconds`."""
-    parts = [] if pipeline is None else _pipeline_view(pipeline)
-    states = [(one, model_state(one, now=now, tick_seconds=tick_seconds)) for one in snapshots]
+    parts = [] if pipeline is None else _pipeline_view(pipeline, now)
+    troubles = () if pipeline is None else pipeline_problems(pipeline, now)
+    states = [
+        (one, model_state(one, pipeline=troubles, now=now, tick_seconds=tick_seconds)) for one in snapshots
+    ]
     return Group(*parts, *(part for snapshot, state in states for part in _model_view(snapshot, state)))
 
 
-def _pipeline_view(health: PipelineHealth) -> list[Text]:
+def _pipeline_view(state: PipelineState, now: float) -> list[Text]:
     """A line of health, and one for every problem."""
     styles = {"critical": _FAILED, "warning": "yellow", "info": ""}
-    problems = [_text(f"! {one.sentence}", styles[one.severity]) for one in health.problems]
-    return [_text(health.sentence, "dim" if not problems else ""), *problems]
+    problems = [_text(f"! {one.sentence}", styles[one.severity]) for one in pipeline_problems(state, now)]
+    return [_text(pipeline_line(state, now), "dim" if not problems else ""), *problems]
 
 
 def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from service.monitoring.pipeline import ROLES, PipelineState, RoleState
+from service.monitoring.problem import SEVERITIES, Severity
 from service.store.consumer_health import ConsumerHealth, RefusedMessages
 from service.store.resets import RedisReset
-
-Severity = Literal["critical", "warning", "info"]
-
-SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 
 LAGGING_SECONDS = 300.0
 STALE_SECONDS = 300.0

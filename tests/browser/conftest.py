@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from snapshots import NOW
 
 from service.demo.servers import EmbeddedRedis
+from service.monitoring.pipeline import PipelineState
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
@@ -120,10 +121,15 @@ def shown(chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
     with ExitStack() as stack:
 
         def show(
-            taken: ModelSnapshot | None, place: str = "/", *, now: float = NOW + 1, **options: Any
+            taken: ModelSnapshot | None,
+            place: str = "/",
+            *,
+            now: float = NOW + 1,
+            pipeline: PipelineState | None = None,
+            **options: Any,
         ) -> Page:
             board = {} if taken is None else {"m": taken}
-            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: now)
+            view = SnapshotView(["m"], board, 1.0, lambda: now, pipeline=lambda: pipeline)
             server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
             stack.callback(server.stop)
             context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk

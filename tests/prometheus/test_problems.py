@@ -44,6 +44,7 @@ OF_THE_PIPELINE = {
     "CredenceConsumerLagging",
     "CredenceConsumerPaused",
     "CredenceDeadLetters",
+    "CredenceRedisReset",
     "CredenceRecordsLost",
     "CredenceLogBroken",
     "CredenceVendorApiFailing",

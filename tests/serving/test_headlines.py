@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from snapshots import NOW, drifting, mail, performance, snapshot
 
+from service.monitoring.pipeline_problems import PipelineProblem
+from service.monitoring.problem import Severity
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.problems import Headline, model_headline, problem_states
@@ -103,3 +105,21 @@ def asked(port: int, known: str) -> tuple[int, str]:
     reply = connection.getresponse()
     reply.read()
     return reply.status, reply.getheader("ETag") or ""
+
+
+@pytest.mark.parametrize("severity", ["critical", "warning"])
+def test_a_problem_of_the_pipeline_is_worse_than_that_nothing_is_known(severity: Severity) -> None:
+    trouble = PipelineProblem("no_leader", severity, "CredenceNoLeader", None, "No process leads.")
+    found = model_headline(WELL, pipeline=[trouble], now=NOW + 1, tick_seconds=5.0)
+    assert (found.status, found.title) == (severity, "The pipeline has a problem")
+    assert (found.problem_count, found.pipeline_problem_count) == (0, 1)
+
+
+def test_the_worst_of_model_and_pipeline_comes_first() -> None:
+    trouble = PipelineProblem("redis_reset", "critical", "CredenceRedisReset", NOW, "Redis was emptied.")
+    found = model_headline(drifting(), pipeline=[trouble], now=NOW + 1, tick_seconds=5.0)
+    assert (found.status, found.detail) == ("critical", "Redis was emptied.")
+    assert found.problem_count == 4
+    lesser = replace(trouble, severity="info")
+    found = model_headline(drifting(), pipeline=[lesser], now=NOW + 1, tick_seconds=5.0)
+    assert found.title == "4 problems: 2 warning, 2 info"

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from service import __version__
 from service.domain.groupings import ALL, GroupingKind
+from service.monitoring.pipeline import PipelineState
+from service.monitoring.pipeline_problems import PipelineProblem, pipeline_problems
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState, assessment_state
@@ -16,6 +18,7 @@ from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.drifts import DriftSummary, drift_summary
 from service.serving.documents.performance_documents import PerformanceSummary
 from service.serving.documents.performances import performance_summaries
+from service.serving.documents.pipeline import PipelineLine, pipeline_in_short
 from service.serving.documents.problems import (
     Headline,
     ProblemState,
@@ -48,6 +51,7 @@ class Overview(Document):
     version: str = Field(description="of Credence")
     now: Seconds
     tick_seconds: Seconds = Field(description="time between two rounds")
+    pipeline: PipelineLine | None = Field(description="null before the first round")
     models: list[ModelSummary]
 
 
@@ -117,17 +121,26 @@ class ModelState(Document):
 
 
 def overview(
-    models: Sequence[str], snapshots: Sequence[ModelSnapshot], *, tick_seconds: float, now: float
+    models: Sequence[str],
+    snapshots: Sequence[ModelSnapshot],
+    *,
+    pipeline: PipelineState | None = None,
+    tick_seconds: float,
+    now: float,
 ) -> Overview:
     """All configured models in a line each, by the latest snapshots of those that have one."""
     taken = {snapshot.model: snapshot for snapshot in snapshots}
+    troubles = () if pipeline is None else pipeline_problems(pipeline, now)
     return Overview(
         version=__version__,
         now=now,
         tick_seconds=tick_seconds,
+        pipeline=None if pipeline is None else pipeline_in_short(pipeline, now),
         models=[
             _summary(
-                name, taken.get(name), model_headline(taken.get(name), now=now, tick_seconds=tick_seconds)
+                name,
+                taken.get(name),
+                model_headline(taken.get(name), pipeline=troubles, now=now, tick_seconds=tick_seconds),
             )
             for name in models
         ],
@@ -154,7 +167,13 @@ def _summary(model: str, snapshot: ModelSnapshot | None, line: Headline) -> Mode
     )
 
 
-def model_state(snapshot: ModelSnapshot, *, now: float, tick_seconds: float) -> ModelState:
+def model_state(
+    snapshot: ModelSnapshot,
+    *,
+    pipeline: Sequence[PipelineProblem] = (),
+    now: float,
+    tick_seconds: float,
+) -> ModelState:
     """Everything about one model except its groups; a round is due every `tick_seconds`."""
     found = problems(snapshot, now)
     counts = Counter(one.grouping for one in found)
@@ -167,7 +186,7 @@ def model_state(snapshot: ModelSnapshot, *, now: float, tick_seconds: float) -> 
         attributes=[AttributeState.of(one, attribute=name) for name, one in snapshot.attributes.items()],
         accuracy=_overall_accuracy(snapshot),
         ece=None if everything is None else Interval.at_index(everything.ece, 0),
-        headline=headline(snapshot, found, now=now, tick_seconds=tick_seconds),
+        headline=headline(snapshot, found, pipeline=pipeline, now=now, tick_seconds=tick_seconds),
         problems=problem_states(found),
         groupings=[_grouping_summary(snapshot, name, counts[name]) for name in snapshot.groupings],
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],

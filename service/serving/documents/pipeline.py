@@ -5,12 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from service.monitoring.pipeline import ROLES, PipelineState, Role, RoleState
-from service.monitoring.pipeline_problems import (
-    Severity,
-    pipeline_line,
-    pipeline_problems,
-    reset_sentence,
-)
+from service.monitoring.pipeline_problems import pipeline_line, pipeline_problems, reset_sentence
+from service.monitoring.problem import Severity
 from service.serving.documents.base import Document, Seconds
 from service.store.consumer_health import ConsumerHealth
 from service.store.resets import ResetKind
@@ -24,6 +20,13 @@ class PipelineIssue(Document):
     alert: str | None = Field(description="the alert that reports it, after a while; null if there is none")
     since: Seconds | None = Field(description="when it began; null if unknown")
     sentence: str = Field(description="what is wrong, how bad it is, and what to do")
+
+
+class PipelineLine(Document):
+    """The health of the pipeline in short."""
+
+    sentence: str = Field(description="the health of the pipeline in one line")
+    problems: list[PipelineIssue] = Field(description="the most severe first; empty if there are none")
 
 
 class RefusedReason(Document):
@@ -101,6 +104,12 @@ class PipelineHealth(Document):
     consumers: list[ConsumerState]
     leader: LeaderState | None = Field(description="null if no process requests labels")
     reset: ResetState | None = Field(description="null if Redis lost nothing")
+
+
+def pipeline_in_short(state: PipelineState, now: float) -> PipelineLine:
+    """A line, and the problems."""
+    problems = [PipelineIssue.of(problem) for problem in pipeline_problems(state, now)]
+    return PipelineLine(sentence=pipeline_line(state, now), problems=problems)
 
 
 def pipeline_health(state: PipelineState, now: float) -> PipelineHealth:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -11,7 +11,8 @@ from service.config.assessments import EnsembleSettings, PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.times import in_words
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.problem import Problem, ProblemKind, Severity
+from service.monitoring.pipeline_problems import PipelineProblem
+from service.monitoring.problem import SEVERITIES, Problem, ProblemKind, Severity
 from service.monitoring.problems import STALE_SECONDS, count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import problem_words, words
@@ -66,7 +67,8 @@ class Headline(Document):
     )
     title: str = Field(description="the same in words")
     detail: str = Field(description="the worst problem, or what is missing, in a sentence")
-    problem_count: int
+    problem_count: int = Field(description="of the model")
+    pipeline_problem_count: int = Field(description="of the pipeline, that page or need a fix")
     critical: int = Field(description="problems of this severity")
     warning: int = Field(description="the same")
     info: int = Field(description="the same")
@@ -77,6 +79,7 @@ _NONE_YET = Headline(
     title="No estimates yet",
     detail="The first round has not finished.",
     problem_count=0,
+    pipeline_problem_count=0,
     critical=0,
     warning=0,
     info=0,
@@ -84,20 +87,50 @@ _NONE_YET = Headline(
 
 
 def headline(
-    snapshot: ModelSnapshot | None, found: list[Problem], *, now: float, tick_seconds: float
+    snapshot: ModelSnapshot | None,
+    found: list[Problem],
+    *,
+    pipeline: Sequence[PipelineProblem] = (),
+    now: float,
+    tick_seconds: float,
 ) -> Headline:
-    """The state of a model in a line, by its problems; a round is due every `tick_seconds`."""
-    if snapshot is None:
+    """The state of a model in a line, by its problems and those of the pipeline that estimates come from.
+
+    A round is due every `tick_seconds`. Pipeline problems of severity info are left to the pipeline's line.
+    """
+    serious = [one for one in pipeline if one.severity != "info"]
+    if serious and (not found or _rank(serious[0].severity) <= _rank(found[0].severity)):
+        number = "a problem" if len(serious) == 1 else f"{len(serious)} problems"
+        line: _Line = (serious[0].severity, f"The pipeline has {number}", serious[0].sentence)
+    elif snapshot is None:
         return _NONE_YET
-    counts = count_by_severity(found)
-    status, title, detail = _problem_line(found) if found else _line(snapshot, now, tick_seconds)
-    return Headline(status=status, title=title, detail=detail, problem_count=len(found), **counts)
+    else:
+        line = _problem_line(found) if found else _line(snapshot, now, tick_seconds)
+    status, title, detail = line
+    return Headline(
+        status=status,
+        title=title,
+        detail=detail,
+        problem_count=len(found),
+        pipeline_problem_count=len(serious),
+        **count_by_severity(found),
+    )
 
 
-def model_headline(snapshot: ModelSnapshot | None, *, now: float, tick_seconds: float) -> Headline:
+def _rank(severity: Severity) -> int:
+    return SEVERITIES.index(severity)
+
+
+def model_headline(
+    snapshot: ModelSnapshot | None,
+    *,
+    pipeline: Sequence[PipelineProblem] = (),
+    now: float,
+    tick_seconds: float,
+) -> Headline:
     """The same of a model whose problems nobody has listed."""
     found = [] if snapshot is None else problems(snapshot, now)
-    return headline(snapshot, found, now=now, tick_seconds=tick_seconds)
+    return headline(snapshot, found, pipeline=pipeline, now=now, tick_seconds=tick_seconds)
 
 
 def problem_states(found: list[Problem]) -> list[ProblemState]:

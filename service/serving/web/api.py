@@ -13,6 +13,7 @@ from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
 from service import __version__
 from service.domain.errors import NotKnown
 from service.monitoring.pipeline import PipelineState
+from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import Activity, activity
 from service.serving.documents.base import Document, Problem
@@ -95,7 +96,13 @@ def build_api(view: SnapshotView) -> FastAPI:
     @api.get("/models", summary="All models")
     def read_overview() -> Overview:
         snapshots = list(view.board.values())
-        return overview(view.models, snapshots, tick_seconds=view.tick_seconds, now=view.clock())
+        return overview(
+            view.models,
+            snapshots,
+            pipeline=view.pipeline(),
+            tick_seconds=view.tick_seconds,
+            now=view.clock(),
+        )
 
     @api.get("/pipeline", summary="Health of the pipeline", responses=_UNKNOWN)
     def read_pipeline() -> PipelineHealth:
@@ -119,9 +126,12 @@ def _add_documents(api: FastAPI, view: SnapshotView) -> None:
     @_shows(api, "", "One model", ModelState)
     def read_model(model: str, request: Request) -> Response:
         taken, now = view.snapshot(model), view.clock()
-        state = partial(model_state, now=now, tick_seconds=view.tick_seconds)
-        # Estimates grow old, and the state says so, while the snapshot stays the same.
-        return _answer(request, taken, state, variant=freshness(taken, now, view.tick_seconds))
+        pipeline = view.pipeline()
+        troubles = [] if pipeline is None else pipeline_problems(pipeline, now)
+        state = partial(model_state, pipeline=troubles, now=now, tick_seconds=view.tick_seconds)
+        # Estimates grow old, and consumers stop, and the state says so, while the snapshot stays the same.
+        variant = [freshness(taken, now, view.tick_seconds), *(one.key for one in troubles)]
+        return _answer(request, taken, state, variant=" ".join(variant))
 
     @_shows(api, "/groups", "Groups of one grouping", GroupTable)
     def read_groups(  # noqa: PLR0917 - the parameters of the query

@@ -9,6 +9,7 @@ import { moment, now, tickTimes } from "./format.js";
 import { groupsView } from "./groups.js";
 import { footer, freshness, modelLinks } from "./header.js";
 import { performanceView } from "./performance.js";
+import { pipelineView } from "./pipeline.js";
 import { readPlace, writePlace } from "./place.js";
 import { problemsView } from "./problems.js";
 import { vitalsView } from "./vitals.js";
@@ -88,6 +89,7 @@ function show() {
   notice();
   for (const section of document.querySelectorAll("main > section"))
     /** @type {HTMLElement} */ (section).hidden = !state;
+  section("pipeline", overview.pipeline && pipelineView(overview.pipeline));
   if (!state) return;
   data.width = part("groups").clientWidth;
   update(

@@ -6,7 +6,7 @@ import { count, interval, percent, probability, threshold, when } from "./format
 import { address, follow } from "./place.js";
 
 const SHOWN = 6;
-const MARKS = { critical: "▼", warning: "▽", info: "•" };
+export const MARKS = { critical: "▼", warning: "▽", info: "•" };
 const MEASURES = {
   accuracy_low: "Accuracy",
   less_accurate: "Accuracy",
@@ -14,6 +14,7 @@ const MEASURES = {
   performance_target_missed: "Estimate",
   member_target_missed: "Precision",
 };
+const UNKNOWN_STATE = "Until this is fixed, nobody can know whether the model is well.";
 const NO_ANSWER = { status: "no_estimates", title: "State unknown", detail: "Credence does not answer.", problem_count: 0 };
 
 /** Of an answer that is old, nobody knows whether all is well. @param {any} headline @param {boolean} unreachable */
@@ -21,8 +22,8 @@ export const currentHeadline = (headline, unreachable) => (unreachable && !headl
 
 /** What is shown small beside a name. @param {any} headline */
 export function badge(headline) {
-  if (headline.problem_count)
-    return { kind: headline.status === "info" ? "noted" : "fails", text: count(headline.problem_count) };
+  const problems = headline.problem_count + (headline.pipeline_problem_count ?? 0);
+  if (problems) return { kind: headline.status === "info" ? "noted" : "fails", text: count(problems) };
   return headline.status === "ok" ? { kind: "meets", text: "✓" } : { kind: "waiting", text: "…" };
 }
 
@@ -37,7 +38,7 @@ export function problemsView(state, unreachable, go) {
         "div",
         { class: headline.status === "ok" ? "panel ok" : "panel" },
         h("h2", {}, headline.title),
-        h("p", {}, headline.detail),
+        h("p", {}, headline.pipeline_problem_count ? UNKNOWN_STATE : headline.detail),
       ),
     ];
   const card = (/** @type {any} */ problem) => problemCard(state, problem, go);
@@ -83,7 +84,7 @@ function problemCard(state, problem, go) {
 }
 
 /** @param {any} problem */
-const runbook = (problem) =>
+export const runbook = (problem) =>
   problem.alert &&
   h(
     "a",
