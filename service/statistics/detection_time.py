@@ -21,7 +21,7 @@ Labels become days by the rate that the policy gives the group, and by the age o
 half-life of draws of H hours, the share 2^(-t / H) of the labels requested t hours after the fault is of
 predictions from before it. The time that people take to answer is not included: add it.
 
-`tests/simulation/test_detection_time.py` compares this with simulations.
+`tests/simulation/test_announced_detection.py` compares this with simulations.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CLUSTERING: Final = 1.35
 _SCATTER: Final = 0.4
 """Median and log deviation of the days that real labels take for a day of even ones. Wrong labels cluster by
 chance, before the fault and after it, which looks like changes and widens the posterior; so only where
-changes are looked for. Measured over the grid of `tests/simulation/test_detection_time.py`."""
+changes are looked for. Measured over the grid of `tests/simulation/test_announced_detection.py`."""
 
 
 @dataclass(frozen=True)

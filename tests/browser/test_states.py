@@ -177,4 +177,4 @@ def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) ->
 
 def test_a_budget_that_never_renews_shows_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
-    expect(page.locator("#detail")).to_contain_text("No budget renews, or those that do are too small")
+    expect(page.locator("#detail")).to_contain_text("No budget renews.")

@@ -233,7 +233,7 @@ def test_a_broken_configuration_is_one_clear_message_and_exit_code_2(tmp_path: P
         [*CLI, "run", "--config", str(config)], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
-    assert "kafak: unknown key" in done.stderr
+    assert "kafak (line 2): unknown key" in done.stderr
     assert "models.m.groupings.r" in done.stderr
     assert "Traceback" not in done.stderr
 

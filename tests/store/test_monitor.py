@@ -272,14 +272,14 @@ def test_what_is_drawn_of_a_group_has_the_highest_priorities_of_all_its_partitio
 def test_an_exhausted_group_gives_way_to_the_next_best(connection: Connection) -> None:
     weakest = asking(task="identification", grouping="region", policy="thompson", max_in_flight=10)
     site = Site(connection, model({"ask": weakest}, score_bins=1))
-    few = [message(f"s{i}", score=0.01, attributes={"region": "south"}) for i in range(3)]
+    few = [message(f"s{i}", score=0.01, attributes={"region": "south"}) for i in range(6)]
     many = [message(f"n{i}", score=0.99, attributes={"region": "north"}) for i in range(30)]
     site.take_in([record(0, *few, *many)])
     done = ask(site.monitor("m"))
     assert done.issued == {"ask": 10}
     assert done.shortfall == {"ask": 0}
     groups = Counter(one.group for one in opened(site).values())
-    assert groups == {"south": 3, "north": 7}
+    assert groups == {"south": 6, "north": 4}
 
 
 def test_a_shortfall_is_told_when_the_pool_is_exhausted(connection: Connection) -> None:

@@ -76,7 +76,8 @@ def test_references_are_filled_evenly_whatever_the_policy_prefers(connection: Co
     life.rounds(30, flawed())
     # 240 labels: half of them are for the references of four regions, 120 in all.
     assert life.reference_labels() == dict.fromkeys(REGIONS, REFERENCE)
-    assert not model_state(life.site.monitor("m").refresh(life.now)).reference.incomplete_groups
+    taken = life.site.monitor("m").refresh(life.now)
+    assert not model_state(taken, now=life.now, tick_seconds=5.0).reference.incomplete_groups
 
 
 def test_without_a_share_the_policy_leaves_references_incomplete(connection: Connection) -> None:

@@ -125,7 +125,7 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
             now=now,
         )
         told.append(None if drift is None else (drift.groupings["region"], drift.groupings["all"]))
-        due = due_marks(marks, TrafficCounts.of(traffic), REFERENCE, model.drift, now=now)
+        due = due_marks(marks, TrafficCounts.of(traffic), REFERENCE, model.drift, newest_record=now, now=now)
         marks = {name: mark for name, mark in marks.items() if name not in due.removed} | dict(due.added)
     return told
 
