@@ -11,8 +11,8 @@ from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
+from service.domain.times import duration
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
-from service.serving.documents.durations import duration
 from service.serving.documents.questions import chooser, question
 
 _COLUMNS: Final[dict[Columns, str]] = {

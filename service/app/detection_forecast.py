@@ -10,7 +10,7 @@ from service.config.assessments import AssessmentSettings, PolicySettings
 from service.config.settings import Settings
 from service.domain.cells import POSITIVE_SCORE, SCORE_BIN
 from service.domain.groupings import ALL, ByClass
-from service.serving.documents.durations import duration
+from service.domain.times import duration
 from service.statistics.detection_time import (
     Delay,
     Fault,

@@ -1,4 +1,4 @@
-"""Times on the command line."""
+"""Times on the command line, and lengths of time in words."""
 
 from __future__ import annotations
 
@@ -35,3 +35,12 @@ def moment(text: str) -> float:
 def in_words(moment: float) -> str:
     """A moment as it is written on the command line, to the second."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people read it: at least two of its unit, but seconds."""
+    seconds = max(0.0, seconds)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

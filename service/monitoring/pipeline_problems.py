@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from service.domain.times import duration
 from service.monitoring.pipeline import ROLES, PipelineState, RoleState
 from service.monitoring.problem import SEVERITIES, Severity
 from service.store.consumer_health import ConsumerHealth, RefusedMessages
@@ -22,7 +23,6 @@ _UNREAD_SECONDS = 30.0
 _WAITING_SECONDS = 30.0
 """How long a consumer may wait for Kafka, start, or take over partitions, before that is a problem."""
 
-_MINUTE, _HOUR, _DAY = 60.0, 3_600.0, 86_400.0
 _MOST_REASONS = 3
 _MOST_PARTITIONS = 10
 
@@ -66,15 +66,6 @@ def pipeline_line(state: PipelineState, now: float) -> str:
     if state.estimates_at is not None:
         parts.append(f"estimates {duration(now - state.estimates_at)} old")
     return "; ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """A length of time as people read it."""
-    seconds = max(0.0, seconds)
-    for unit, length in (("d", _DAY), ("h", _HOUR), ("min", _MINUTE)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _role_line(role: RoleState) -> str:

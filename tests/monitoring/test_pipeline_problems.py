@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 from pipelines import NOW, REFUSED, consumer, state
 
+from service.domain.times import duration
 from service.monitoring.pipeline import PipelineState, Role
-from service.monitoring.pipeline_problems import PipelineProblem, duration, pipeline_line, pipeline_problems
+from service.monitoring.pipeline_problems import PipelineProblem, pipeline_line, pipeline_problems
 from service.serving.documents.pipeline import pipeline_health
 from service.store.lease import Leader
 from service.store.resets import RedisReset

@@ -12,6 +12,7 @@ from service.config.assessments import (
     IdentificationSettings,
     PerformanceSettings,
 )
+from service.domain.times import duration
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.budget import BudgetState
@@ -20,7 +21,6 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
-from service.serving.documents.durations import duration
 from service.serving.documents.questions import chooser, quality
 
 NO_ESTIMATE = "No estimate yet: there is no traffic, or the first estimate is still being computed."
