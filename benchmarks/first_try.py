@@ -52,13 +52,15 @@ class Case:
 
     Attributes:
         predictions: a day, evenly.
-        days_before: healthy ones.
-        days_after: with the fault.
+        days_before: healthy ones, and half a day.
+        days_after: with the fault, at most.
+        hours: between two rounds.
     """
 
     predictions: int = 6_000
     days_before: int = 8
     days_after: int = 24
+    hours: int = 1
 
     def settings(self, redis_url: str) -> Settings:
         """The configuration of the README, under a prefix of its own."""
@@ -87,7 +89,7 @@ class Result:
         drift: days until the region has drifted.
         estimate: days until its estimate violates the threshold.
         confirmed: days until evidence confirms anything of it.
-        gini: of the labels requested per hour before the fault, from the second day on.
+        gini: of the labels requested between rounds before the fault, from the second day on.
         left: share of the period's labels left when the fault came.
     """
 
@@ -106,9 +108,10 @@ class _Predictions:
         self.correct: list[bool] = []
         self.classes: list[str] = []
 
-    def hour(self, begin: float, *, faulty: bool) -> list[Record]:
-        """The predictions of an hour."""
-        rng, count = self._rng, self._case.predictions // HOURS
+    def between_rounds(self, begin: float, *, faulty: bool) -> list[Record]:
+        """The predictions from one round to the next."""
+        rng, seconds = self._rng, 3_600.0 * self._case.hours
+        count = self._case.predictions * self._case.hours // HOURS
         records = []
         for n, (region, one) in enumerate(
             zip(rng.integers(REGIONS, size=count), rng.integers(len(CLASSES), size=count), strict=True)
@@ -126,7 +129,7 @@ class _Predictions:
                 "score": float(np.clip(rng.beta(promised * 12, (1 - promised) * 12), 0.17, 1.0)),
                 "attributes": {"region": f"r{region}"},
             }
-            time = int(1_000 * (begin + 3_600 * n / count))
+            time = int(1_000 * (begin + seconds * n / count))
             records.append(Record(item, time, json.dumps(message).encode()))
         return records
 
@@ -164,9 +167,10 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
         monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
         step.assign(0, 0)
         fault = BEGAN + case.days_before * DAY + DAY / 2
-        for hour in range(HOURS * (case.days_before + case.days_after)):
-            now = BEGAN + 3_600.0 * (hour + 1)
-            step.process(0, predictions.hour(now - 3_600, faulty=now > fault), now)
+        seconds = 3_600.0 * case.hours
+        for turn in range(HOURS * (case.days_before + case.days_after) // case.hours):
+            now = BEGAN + seconds * (turn + 1)
+            step.process(0, predictions.between_rounds(now - seconds, faulty=now > fault), now)
             step.flush(0, now)
             snapshot = monitor.refresh(now)
             monitor.ask(epoch=1, now=now)
@@ -186,7 +190,7 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
         for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
             client.unlink(key)
     days = {kind: found.get(kind) for kind in KINDS}
-    return Result(**days, gini=_gini(np.array(requested[HOURS:])), left=left)
+    return Result(**days, gini=_gini(np.array(requested[HOURS // case.hours :])), left=left)
 
 
 KINDS = ("drift", "estimate", "confirmed")
@@ -217,7 +221,7 @@ def announced(case: Case) -> dict[str, float]:
     detection = days_to_detection(
         Fault(BEFORE, BEFORE - AFTER),
         Labelling(
-            np.full(REGIONS, 1 / REGIONS), LABELS, "adaptive", reserve=0.2, days_before=case.days_before
+            np.full(REGIONS, 1 / REGIONS), LABELS, "adaptive", reserve=0.2, days_before=case.days_before + 0.5
         ),
         Rules(THRESHOLD),
     )
