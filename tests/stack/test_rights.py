@@ -212,7 +212,7 @@ def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
     refused = loop.command("dead-letters", "dead-letters", "list")
     loop.grant("dead-letters", right)
     assert refused.returncode == 1
-    assert "grant READ on the topics" in refused.stderr
+    assert "grant READ on it" in refused.stderr
 
 
 @pytest.mark.parametrize(
