@@ -19,7 +19,7 @@ from kafka import TopicPartition
 from consumers.assignment import Assignment, Rebalances, Step
 from consumers.continuity import Continuity
 from consumers.health_report import HealthReporter
-from consumers.polling import POLL_MS, Poller
+from consumers.polling import POLL_MS, Poller, close_consumer
 from consumers.store_watch import StoreWatch
 from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Unavailable, Unreadable
 from service.kafka.topic_metadata import TopicLog
@@ -126,7 +126,7 @@ class ConsumerLoop:
             self.state = self.state if self.state in ("paused", "unreadable") else "stopped"
             for tp in self._assignment.owned | self._assignment.pending:
                 self._assignment.release(tp)
-            self._consumer.close(autocommit=False)
+            close_consumer(self._consumer)
 
     def _turn(self) -> None:
         now = self.last_turn = monotonic()

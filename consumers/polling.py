@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from kafka.errors import (
 from consumers.continuity import Continuity
 from service.domain.errors import Unreadable
 from service.kafka.topic_metadata import translate_error
+
+log = logging.getLogger(__name__)
 
 POLL_MS = 200
 
@@ -112,3 +115,15 @@ class Poller:
         self._continuity.note_diverged(
             {tp: fork.offset for tp, fork in forks if fork is not None and tp != excluding}
         )
+
+
+def close_consumer(consumer: Any) -> None:
+    """Close a client whose positions are stored already, and leave its group.
+
+    The client's own thread may be receiving on a connection that it closes, which fails an assertion of its
+    selector. The group was left before, and the connection ends with the process.
+    """
+    try:
+        consumer.close(autocommit=False)
+    except AssertionError:
+        log.warning("a connection to Kafka was closed while it received data", exc_info=True)

@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, LogTruncationError
 from kafka.structs import OffsetAndMetadata
 
-from consumers.polling import Poller
+from consumers.polling import Poller, close_consumer
 from service.domain.errors import Unreadable
 
 
@@ -38,3 +38,17 @@ def test_a_truncation_found_before_a_seek_is_discarded_for_that_partition() -> N
     client = SimpleNamespace(seek=lambda tp, offset: sought.append((tp, offset)), position=position)
     Poller(client, SimpleNamespace(note_diverged=noted.append)).seek(partition, 30)
     assert noted == [{other: 7}]
+
+
+def test_a_connection_that_receives_while_it_is_closed_is_logged_and_fails_no_consumer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def close(*, autocommit: bool) -> None:
+        assert not autocommit
+        running = True
+        assert not running, "as of the client's selector"
+
+    close_consumer(SimpleNamespace(close=close))
+    assert [record.message for record in caplog.records] == [
+        "a connection to Kafka was closed while it received data"
+    ]
