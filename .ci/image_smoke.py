@@ -143,7 +143,7 @@ def check_the_demo(site: Site, image: Image) -> None:
         image,
         "demo",
         "--seconds",
-        "20",
+        "30",
         seconds=DEMO_SECONDS,
         writable=("/tmp",),
     )

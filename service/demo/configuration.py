@@ -10,7 +10,7 @@ WEAKEST_CAMERA = "weakest-camera"
 ACCURACY_BY_CLASS = "accuracy-by-class"
 MIN_ACCURACY = 0.8
 SCORE_BINS = 10
-MIN_SECONDS = 20.0
+MIN_SECONDS = 30.0
 
 _LABELS_PER_SECOND = 4  # budget of each assessment
 _DEFAULT_TICK_SECONDS = 5.0

@@ -21,8 +21,8 @@ from service.demo.view import compact_line, render
 
 def test_a_run_that_is_too_short_is_refused_with_the_minimum() -> None:
     output = io.StringIO()
-    assert run_demo(seconds=19.9, console=Console(file=output)) == MISUSED
-    assert "at least 20 seconds" in output.getvalue()
+    assert run_demo(seconds=29.9, console=Console(file=output)) == MISUSED
+    assert "at least 30 seconds" in output.getvalue()
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0])
