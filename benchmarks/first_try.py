@@ -174,8 +174,9 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
             step.flush(0, now)
             snapshot = monitor.refresh(now)
             monitor.ask(epoch=1, now=now)
-            asked = [json.loads(text) for text in requests.read_outbox().values()]
-            requests.remove_published(list(requests.read_outbox()))
+            outbox = requests.read_outbox()
+            requests.remove_published(list(outbox))
+            asked = [json.loads(text) for text in outbox.values()]
             if asked:
                 labels.apply(0, [predictions.answer(one, now + 60) for one in asked], now=now + 60)
             if now <= fault:

@@ -156,7 +156,7 @@ class Rounds:
     def statuses(self) -> dict[str, str]:
         """The status of every model: its worst problem's severity, or why there is none."""
         tick_seconds, now = self._settings.schedule.tick_seconds, self._clock()
-        pipeline = () if self._pipeline is None else pipeline_problems(self._pipeline, now)
+        pipeline = pipeline_problems(self._pipeline, now)
         return {
             name: model_headline(
                 self._snapshots.get(name), pipeline=pipeline, now=now, tick_seconds=tick_seconds

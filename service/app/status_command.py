@@ -85,7 +85,7 @@ def status_view(
 ) -> Group:
     """The pipeline in short, then all models, one after the other; a round is due every `tick_seconds`."""
     parts = [] if pipeline is None else _pipeline_view(pipeline, now)
-    troubles = () if pipeline is None else pipeline_problems(pipeline, now)
+    troubles = pipeline_problems(pipeline, now)
     states = [
         (one, model_state(one, pipeline=troubles, now=now, tick_seconds=tick_seconds)) for one in snapshots
     ]

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from service.domain.times import duration
 from service.monitoring.pipeline import ROLES, PipelineState, RoleState
-from service.monitoring.problem import SEVERITIES, Severity
+from service.monitoring.problem import SEVERITIES, STALE_SECONDS, Severity
 from service.store.consumer_health import ConsumerHealth, RefusedMessages
 from service.store.resets import RedisReset
 
 LAGGING_SECONDS = 300.0
-STALE_SECONDS = 300.0
 REFUSED_SHARE = 0.01
 REFUSED_MESSAGES = 10
-"""The thresholds of CredenceConsumerLagging, CredenceSnapshotStale and CredenceDeadLetters."""
+"""The thresholds of CredenceConsumerLagging and CredenceDeadLetters."""
 
 _UNREAD_SECONDS = 30.0
 """After so long without an answer of Redis the state is out of date; rounds read it every few seconds."""
@@ -45,8 +44,10 @@ class PipelineProblem:
     sentence: str
 
 
-def pipeline_problems(state: PipelineState, now: float) -> list[PipelineProblem]:
-    """All problems of the pipeline, the most severe first; empty if there are none."""
+def pipeline_problems(state: PipelineState | None, now: float) -> list[PipelineProblem]:
+    """All problems of the pipeline, the most severe first; empty if none is known."""
+    if state is None:
+        return []
     problems = [*_of_redis(state, now)]
     for role in ROLES:
         problems += _of_role(state.role(role), now)

@@ -32,6 +32,9 @@ ProblemKind = Literal[
     "pool_exhausted",
 ]
 
+STALE_SECONDS = 300.0
+"""Age from which estimates are out of date, as in the alert."""
+
 PROBLEM_KINDS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 """In the order in which those of one severity are listed."""
 

@@ -14,14 +14,11 @@ from service.domain.groupings import ALL
 from service.monitoring.assessment_problems import assessment_problems
 from service.monitoring.group_problems import group_problems
 from service.monitoring.history import Since
-from service.monitoring.problem import PROBLEM_KINDS, SEVERITIES, Problem, Severity
+from service.monitoring.problem import PROBLEM_KINDS, SEVERITIES, STALE_SECONDS, Problem, Severity
 from service.monitoring.supply_problems import supply_problems
 
 if TYPE_CHECKING:  # a snapshot says since when it knows of its problems, which are found here
     from service.monitoring.snapshot import ModelSnapshot
-
-STALE_SECONDS = 300.0
-"""Age from which estimates are out of date, as in the alert."""
 
 
 def problems(snapshot: ModelSnapshot, now: float) -> list[Problem]:

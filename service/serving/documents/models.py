@@ -130,7 +130,7 @@ def overview(
 ) -> Overview:
     """All configured models in a line each, by the latest snapshots of those that have one."""
     taken = {snapshot.model: snapshot for snapshot in snapshots}
-    troubles = () if pipeline is None else pipeline_problems(pipeline, now)
+    troubles = pipeline_problems(pipeline, now)
     return Overview(
         version=__version__,
         now=now,

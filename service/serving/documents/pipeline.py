@@ -90,7 +90,7 @@ class ResetState(Document):
     sentence: str
 
 
-class PipelineHealth(Document):
+class PipelineHealth(PipelineLine):
     """Consumers, leader, age of estimates, and data that Redis lost."""
 
     now: Seconds
@@ -98,8 +98,6 @@ class PipelineHealth(Document):
     estimates_at: Seconds | None = Field(
         description="when the oldest estimates of any model were computed; null before the first"
     )
-    sentence: str = Field(description="the health of the pipeline in one line")
-    problems: list[PipelineIssue] = Field(description="the most severe first; empty if there are none")
     roles: list[RoleHealth]
     consumers: list[ConsumerState]
     leader: LeaderState | None = Field(description="null if no process requests labels")
@@ -120,8 +118,7 @@ def pipeline_health(state: PipelineState, now: float) -> PipelineHealth:
         now=now,
         read_at=state.read_at,
         estimates_at=state.estimates_at,
-        sentence=pipeline_line(state, now),
-        problems=[PipelineIssue.of(problem) for problem in pipeline_problems(state, now)],
+        **dict(pipeline_in_short(state, now)),
         roles=[_role(role) for role in roles],
         consumers=[
             _consumer(one, silent=silent)

@@ -12,8 +12,8 @@ from service.config.model import ModelSettings
 from service.domain.times import in_words
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.pipeline_problems import PipelineProblem
-from service.monitoring.problem import SEVERITIES, Problem, ProblemKind, Severity
-from service.monitoring.problems import STALE_SECONDS, count_by_severity, problems
+from service.monitoring.problem import SEVERITIES, STALE_SECONDS, Problem, ProblemKind, Severity
+from service.monitoring.problems import count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import problem_words, words
 from service.serving.documents.base import Document, Interval, Seconds

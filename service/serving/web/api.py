@@ -126,8 +126,7 @@ def _add_documents(api: FastAPI, view: SnapshotView) -> None:
     @_shows(api, "", "One model", ModelState)
     def read_model(model: str, request: Request) -> Response:
         taken, now = view.snapshot(model), view.clock()
-        pipeline = view.pipeline()
-        troubles = [] if pipeline is None else pipeline_problems(pipeline, now)
+        troubles = pipeline_problems(view.pipeline(), now)
         state = partial(model_state, pipeline=troubles, now=now, tick_seconds=view.tick_seconds)
         # Estimates grow old, and consumers stop, and the state says so, while the snapshot stays the same.
         variant = [freshness(taken, now, view.tick_seconds), *(one.key for one in troubles)]
