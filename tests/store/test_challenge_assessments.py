@@ -101,8 +101,9 @@ def test_the_better_one_is_found_overall_and_in_every_group(connection: Connecti
     assert found.worse[0] < 0.01
     assert found.evidence_better[0] > 20
     assert (found.difference.mean[1:] > 0).all()
-    # The latest labels count more than older ones, as the model may have changed.
-    assert 0.3 * DIFFER[asked].sum() < found.labels[0] < DIFFER[asked].sum()
+    # The latest labels count more than older ones, as the model may have changed. How much more differs from
+    # run to run: all labels are of one instant, and identifiers of requests, which are random, order them.
+    assert 0.1 * DIFFER[asked].sum() < found.labels[0] < DIFFER[asked].sum()
     assert found.labels[1:].sum() == pytest.approx(found.labels[0], rel=0.1)
 
 
