@@ -11,13 +11,14 @@ Three events break a log under its reader. Each is recognised, counted and recov
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from kafka import TopicPartition
 
 from service.kafka.topic_metadata import TopicLog
+from service.store.recent_reports import Loss, LossKind
 from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
@@ -31,13 +32,20 @@ _BREAKS = {
 
 @dataclass(eq=False, repr=False)
 class Continuity:
-    """Compares stored offsets with the log, and resets them where the log was truncated or recreated."""
+    """Compares stored offsets with the log, and resets them where the log was truncated or recreated.
+
+    Attributes:
+        clock: seconds since the epoch.
+        losses: what was lost and is not reported yet; the reporter removes it.
+    """
 
     topic_log: TopicLog
     topic_kind: str
-    _: KW_ONLY
     progress: TopicProgress
+    _: KW_ONLY
     metrics: PipelineMetrics
+    clock: Callable[[], float]
+    losses: list[Loss] = field(init=False, default_factory=list)
     _topic_ids: dict[TopicPartition, str] = field(init=False, default_factory=dict)
     _out_of_range: dict[TopicPartition, int] = field(init=False, default_factory=dict)
     _diverged: dict[TopicPartition, int] = field(init=False, default_factory=dict)
@@ -68,6 +76,7 @@ class Continuity:
                 },
             )
             self.metrics.records_lost.labels(self.topic_kind).inc(first_offset - stored)
+            self._note(tp, "deleted", records=first_offset - stored)
 
     def note_out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
         """Remember positions that Kafka calls out of range."""
@@ -143,3 +152,7 @@ class Continuity:
             },
         )
         self.metrics.log_breaks.labels(self.topic_kind, kind).inc()
+        self._note(tp, kind)
+
+    def _note(self, tp: TopicPartition, kind: LossKind, *, records: int = 0) -> None:
+        self.losses.append(Loss(self.topic_kind, kind, tp.topic, tp.partition, records, self.clock()))

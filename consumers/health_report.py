@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 from kafka import TopicPartition
@@ -17,6 +17,7 @@ from consumers.polling import Poller
 from service.domain.errors import Unavailable
 from service.kafka.topic_metadata import TopicLog
 from service.store.consumer_health import ConsumerHealth, HealthStore
+from service.store.recent_reports import Loss
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +112,9 @@ class HealthReporter:
                 refused=refusals.by_reason(now),
             )
         )
+        losses = assignment.continuity.losses
+        self._store.losses.add(losses, now)
+        losses.clear()
         if monotonic() >= self._tidy_at:
             self._tidy_at = monotonic() + _TIDY_SECONDS
             self._store.remove_forgotten(now)
@@ -128,9 +132,10 @@ class HealthReporter:
             one.state == "running" and not one.lag_records and one.written_at > since for one in members
         )
 
-    def leave(self) -> None:
-        """Remove the report of a consumer that stops as it was asked to."""
+    def leave(self, losses: Iterable[Loss] = ()) -> None:
+        """Report what was lost lately, and remove the report of a consumer that stops as it was asked to."""
         try:
+            self._store.losses.add(losses, self._clock())
             self._store.remove(self._role, self._member)
         except Unavailable as error:
             log.debug("the report of this consumer stays for a day", extra={"cause": str(error)})

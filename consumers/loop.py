@@ -82,7 +82,7 @@ class ConsumerLoop:
         self._stopping = stopping
         self._outages = outages
         self._log = TopicLog(consumer, topic)
-        self._continuity = Continuity(self._log, step.topic_kind, progress=progress, metrics=metrics)
+        self._continuity = Continuity(self._log, step.topic_kind, progress, metrics=metrics, clock=clock)
         self._poller = Poller(consumer, self._continuity)
         self._reporter = reporter
         self._store_watch = watch(self._log, consumer)
@@ -116,7 +116,7 @@ class ConsumerLoop:
             while not self._stopping.is_set():
                 self._turn()
             self._flush_before_leaving()
-            self._reporter.leave()
+            self._reporter.leave(self._continuity.losses)
         except Unreadable as error:
             self.state, self._cause = "unreadable", error
             self._flush_before_leaving()

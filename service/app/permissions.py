@@ -22,8 +22,10 @@ from service.store.keys import (
     identity_key,
     leader_since_key,
     lease_key,
+    losses_key,
     replay_key,
     reset_key,
+    vendor_calls_key,
 )
 
 ROLES = {
@@ -86,9 +88,9 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
     # Of every consumer: the script records that Redis has lost data.
     follows = ("bind_topic", "rewind_topic", "note_reset")
-    health = (consumers_key(prefix), identity_key(prefix), reset_key(prefix))
+    health = (consumers_key(prefix), losses_key(prefix), identity_key(prefix), reset_key(prefix))
     reports = {"HSET", "HGET", "HVALS", "HDEL", "HSETNX"} | _TRANSACTION
-    shows = (consumers_key(prefix), reset_key(prefix))
+    shows = (consumers_key(prefix), losses_key(prefix), vendor_calls_key(prefix), reset_key(prefix))
     return {
         "predictions": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL", "HKEYS", "LRANGE"}),
@@ -162,7 +164,7 @@ def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -
             reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
             writes=(
                 *(keys.claims, claimable, keys.deadlines, idempotency_key(prefix, "*", "*")),
-                *(keys.annotation("*", "*"), keys.annotated("*", "*")),
+                *(keys.annotation("*", "*"), keys.annotated("*", "*"), vendor_calls_key(prefix)),
             ),
         )
     return rights

@@ -177,6 +177,8 @@ class Application:
                 collect_rarely()
             while not self._stopping.wait(_HASH_KEY_SECONDS):
                 self._keep_hash_key(hash_key)
+                if vendors is not None:
+                    vendors.report_calls()
             self._health.stopping()
             for supervisor in supervisors:
                 supervisor.join(_JOIN_SECONDS)

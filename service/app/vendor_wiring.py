@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from service.app.vendor_call_report import VendorCallReporter
 from service.app.wiring import correction_seconds, model_keys
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
@@ -19,6 +20,7 @@ from service.serving.vendor_api.service import VendorService
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
+from service.store.recent_reports import vendor_calls
 from service.store.request_registry import RequestRegistry
 from service.telemetry.instruments import VendorMetrics
 
@@ -35,6 +37,7 @@ class VendorServing:
     clock: Callable[[], float]
     stopping: Callable[[], bool]
     _service: VendorService | None = field(default=None, init=False)
+    _reporter: VendorCallReporter | None = field(default=None, init=False)
 
     def app(self) -> ASGIApp:
         """The application of the listener; unless vendors are served, it asks them to come later."""
@@ -68,6 +71,12 @@ class VendorServing:
         self._service = vendor_service(
             self.settings, connection, producer, metrics=self.metrics, clock=self.clock
         )
+        self._reporter = VendorCallReporter(vendor_calls(connection), self.metrics, self.clock)
+
+    def report_calls(self) -> None:
+        """Tell the other processes how many calls fail, every few seconds."""
+        if self._reporter is not None:
+            self._reporter.report_due()
 
     def stop(self) -> None:
         """Serve no vendor from now on."""

@@ -1,4 +1,4 @@
-"""The state of the pipeline: its consumers, its leader, the age of estimates, and data that Redis lost.
+"""The state of the pipeline: its consumers, its leader, the age of estimates, and what was lost or failed.
 
 Consumers report their own health; nothing here asks them. The state is what all processes can know.
 """
@@ -14,6 +14,7 @@ import msgspec
 from service.store.connection import Connection
 from service.store.consumer_health import ConsumerHealth, HealthStore, RefusedMessages
 from service.store.lease import Leader, current_leader
+from service.store.recent_reports import Loss, VendorCalls, vendor_calls
 from service.store.resets import RedisReset, ResetStore
 
 Role = Literal["predictions", "labels"]
@@ -67,6 +68,8 @@ class PipelineState:
         leader: who requests labels; None if nobody does.
         reset: data that Redis lost, unless an operator has acknowledged it.
         estimates_at: when the oldest estimates of any model were computed; None before the first.
+        losses: of the last hour, by partition.
+        vendor_calls: to the vendor API, of the last minutes.
     """
 
     read_at: float
@@ -74,6 +77,8 @@ class PipelineState:
     leader: Leader | None
     reset: RedisReset | None
     estimates_at: float | None = None
+    losses: Sequence[Loss] = ()
+    vendor_calls: Sequence[VendorCalls] = ()
 
     def role(self, role: Role) -> RoleState:
         """The consumers of one topic, when Redis was read."""
@@ -104,12 +109,15 @@ def read_pipeline(connection: Connection, *, now: float, estimates_at: float | N
     Raises:
         Unavailable: Redis cannot answer now.
     """
+    health = HealthStore(connection)
     return PipelineState(
         read_at=now,
-        consumers=HealthStore(connection).consumers(now),
+        consumers=health.consumers(now),
         leader=current_leader(connection),
         reset=ResetStore(connection).reset(),
         estimates_at=estimates_at,
+        losses=health.losses.recent(now),
+        vendor_calls=vendor_calls(connection).recent(now),
     )
 
 

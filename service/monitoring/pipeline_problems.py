@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from service.domain.times import duration
+from service.monitoring.loss_problems import listed, loss_problems, vendor_problems
 from service.monitoring.pipeline import ROLES, PipelineState, RoleState
-from service.monitoring.problem import SEVERITIES, STALE_SECONDS, Severity
+from service.monitoring.pipeline_problem import PipelineProblem
+from service.monitoring.problem import SEVERITIES, Severity
 from service.store.consumer_health import ConsumerHealth, RefusedMessages
 from service.store.resets import RedisReset
 
@@ -23,25 +24,6 @@ _WAITING_SECONDS = 30.0
 """How long a consumer may wait for Kafka, start, or take over partitions, before that is a problem."""
 
 _MOST_REASONS = 3
-_MOST_PARTITIONS = 10
-
-
-@dataclass(frozen=True)
-class PipelineProblem:
-    """One thing that is wrong.
-
-    Attributes:
-        key: the same for the same problem at any time, such as `consumer_paused:predictions`.
-        alert: that reports it, after a while; None if there is none.
-        since: when it began, seconds since the epoch; None if unknown.
-        sentence: what is wrong, how bad it is, and what to do.
-    """
-
-    key: str
-    severity: Severity
-    alert: str | None
-    since: float | None
-    sentence: str
 
 
 def pipeline_problems(state: PipelineState | None, now: float) -> list[PipelineProblem]:
@@ -51,7 +33,7 @@ def pipeline_problems(state: PipelineState | None, now: float) -> list[PipelineP
     problems = [*_of_redis(state, now)]
     for role in ROLES:
         problems += _of_role(state.role(role), now)
-    problems += _of_estimates(state, now)
+    problems += [*_of_leader(state), *loss_problems(state.losses, now), *vendor_problems(state.vendor_calls)]
     return sorted(problems, key=lambda problem: SEVERITIES.index(problem.severity))
 
 
@@ -144,7 +126,7 @@ def _of_role(role: RoleState, now: float) -> Iterator[PipelineProblem]:
             "critical",
             None,
             None,
-            f"Nobody reads {len(role.unassigned)} partitions of {name}: {_listed(role.unassigned)}. "
+            f"Nobody reads {len(role.unassigned)} partitions of {name}: {listed(role.unassigned)}. "
             f"{_silent(role, now)}Start more consumers, or look at the log of the ones that run.",
         )
     elif role.silent:
@@ -226,13 +208,7 @@ def _silent(role: RoleState, now: float) -> str:
     return f"Silent consumers of {role.role}, with their last report: {', '.join(each)}. " if each else ""
 
 
-def _listed(partitions: Sequence[int]) -> str:
-    shown = ", ".join(map(str, partitions[:_MOST_PARTITIONS]))
-    more = len(partitions) - _MOST_PARTITIONS
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _of_estimates(state: PipelineState, now: float) -> Iterator[PipelineProblem]:
+def _of_leader(state: PipelineState) -> Iterator[PipelineProblem]:
     if state.leader is None:
         yield PipelineProblem(
             "no_leader",
@@ -241,13 +217,4 @@ def _of_estimates(state: PipelineState, now: float) -> Iterator[PipelineProblem]
             None,
             "No process holds the leader's lease, so no labels are requested. Start `credence schedule` or "
             "`credence run`.",
-        )
-    at = state.estimates_at
-    if at is not None and now - at > STALE_SECONDS:
-        yield PipelineProblem(
-            "estimates_stale",
-            "critical",
-            "CredenceSnapshotStale",
-            at,
-            f"Estimates are {duration(now - at)} old: rounds fail, or take too long.",
         )

@@ -12,6 +12,7 @@ import msgspec
 
 from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import consumers_key, identity_key
+from service.store.recent_reports import losses
 
 FORGOTTEN_SECONDS = 86_400.0
 """After so long without a report a consumer is no longer shown, and its report is removed."""
@@ -81,9 +82,14 @@ _decode = msgspec.json.Decoder(ConsumerHealth).decode
 
 
 class HealthStore:
-    """The reports of all consumers. Every method raises `Unavailable` while Redis cannot answer."""
+    """The reports of all consumers. Every method raises `Unavailable` while Redis cannot answer.
+
+    Attributes:
+        losses: what consumers lost lately.
+    """
 
     def __init__(self, connection: Connection) -> None:
+        self.losses = losses(connection)
         self._connection = connection
         self._key = consumers_key(connection.prefix)
 

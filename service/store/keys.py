@@ -34,6 +34,8 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
 | `P:{leader}:since` | string | when the lease was last taken, not renewed (s) | for ever |
 | `P:{pipeline}:consumers` | hash | role, `/` and member -> JSON of a consumer's health (`service/store/consumer_health.py`) | until the consumer stops; a day after its last report |
+| `P:{pipeline}:losses` | hash | role, kind, partition and time -> JSON of what a partition lost (`service/store/recent_reports.py`) | 65 minutes, then until the next report |
+| `P:{pipeline}:vendor_calls` | hash | minute, process and vendor -> JSON of the calls to the vendor API, and of those that failed | 7 minutes, then until the next report |
 | `P:{pipeline}:identity` | hash | `id`: of the data in this Redis, drawn when a consumer first finds none; `since` (s); `read:<topic>/<p>`: a mark of a partition that is read; `after:<id>`: when the loss of the data with this id was recorded (s) | for ever |
 | `P:{pipeline}:reset` | hash | a loss of data: `since` (s), `kind`, `store` (the lost id), `labels_before`, `labels_now`, `records:<topic>/<p>` (the offset that was committed to Kafka) | until `credence reset acknowledge` |
 | `P:{vendors}:idempotency:<vendor>:<digest>` | string | state and response of a call to the vendor API (`service/store/idempotency.py`) | 60 s and `vendor_api.wait_seconds` while it runs; a day after that, of the newest 50,000 |
@@ -131,6 +133,16 @@ def leader_since_key(prefix: str) -> str:
 def consumers_key(prefix: str) -> str:
     """The health of all consumers."""
     return f"{prefix}:{{pipeline}}:consumers"
+
+
+def losses_key(prefix: str) -> str:
+    """What the topics' partitions lost."""
+    return f"{prefix}:{{pipeline}}:losses"
+
+
+def vendor_calls_key(prefix: str) -> str:
+    """Calls to the vendor API, by minute."""
+    return f"{prefix}:{{pipeline}}:vendor_calls"
 
 
 def identity_key(prefix: str) -> str:

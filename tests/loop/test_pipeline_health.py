@@ -243,3 +243,25 @@ def test_a_redis_that_comes_back_empty_after_a_restart_of_everything_is_reported
         assert "Redis was emptied or replaced" in deployment.run_command("status").stdout
         errors = lines(process, "Redis has lost data that Credence had stored")
         assert [one["level"] for one in errors] == ["error"]
+
+
+def test_a_topic_that_was_created_again_is_a_problem_in_every_process(deploy: Deploy) -> None:
+    deployment = deploy()
+    with deployment.process("run") as process:
+        wait_for(process.ready, seconds=40, what="ready")
+        deployment.send_predictions(range(30))
+        wait_for(lambda: deployment.predictions_stored() == 30, seconds=40, what="the predictions")
+        stop(process)
+    for shard in deployment.connection.client.scan_iter(f"{deployment.connection.prefix}:*:shard:*"):
+        deployment.connection.client.hset(shard, "topic_id", "of another topic")
+    with deployment.process("run") as process:
+        wait_for(process.ready, seconds=40, what="ready")
+        broken = wait_for(
+            lambda: problems(process).get("log_recreated:predictions"), seconds=40, what="the problem"
+        )
+        assert (broken["severity"], broken["alert"]) == ("warning", "CredenceLogBroken")
+        assert "partitions 0, 1, 2, 3" in broken["sentence"]
+        models = json.loads(process.get("/api/v1/models")[1])["models"]
+        assert models[0]["headline"]["status"] == "warning"
+        assert json.loads(process.get("/readyz")[1])["models"] == {models[0]["model"]: "warning"}
+        assert "was deleted and created again" in deployment.run_command("status").stdout

@@ -8,9 +8,11 @@ from pipelines import NOW, REFUSED, consumer, state
 
 from service.domain.times import duration
 from service.monitoring.pipeline import PipelineState, Role
-from service.monitoring.pipeline_problems import PipelineProblem, pipeline_line, pipeline_problems
+from service.monitoring.pipeline_problem import PipelineProblem
+from service.monitoring.pipeline_problems import pipeline_line, pipeline_problems
 from service.serving.documents.pipeline import pipeline_health
 from service.store.lease import Leader
+from service.store.recent_reports import Loss, LossKind, VendorCalls
 from service.store.resets import RedisReset
 
 
@@ -143,10 +145,56 @@ def test_a_reset_says_what_was_lost() -> None:
     )
 
 
-def test_a_pipeline_without_a_leader_or_with_old_estimates_has_problems() -> None:
+def test_a_pipeline_without_a_leader_has_a_problem() -> None:
     assert problem(state(leader=None)).alert == "CredenceNoLeader"
-    assert problem(state(estimates_at=NOW - 301)).alert == "CredenceSnapshotStale"
-    assert pipeline_problems(state(estimates_at=None), NOW) == []
+
+
+def test_old_estimates_are_a_problem_of_their_model_and_not_of_the_pipeline_too() -> None:
+    assert pipeline_problems(state(estimates_at=NOW - 301), NOW) == []
+    assert pipeline_line(state(estimates_at=NOW - 301), NOW).endswith("estimates 5 min old")
+
+
+def lost(kind: LossKind, *, partition: int = 0, records: int = 0, at: float = NOW - 600) -> Loss:
+    return Loss("labels", kind, "credence.labels", partition, records, at)
+
+
+def test_records_that_retention_deleted_are_a_problem_that_says_how_many_and_what_to_do() -> None:
+    losses = [lost("deleted", records=1_200), lost("deleted", partition=3, records=34, at=NOW - 60)]
+    found = problem(state(losses=losses))
+    assert (found.key, found.alert, found.severity) == (
+        "records_lost:labels",
+        "CredenceRecordsLost",
+        "warning",
+    )
+    assert found.since == NOW - 600
+    assert found.sentence.startswith(
+        "1,234 records of credence.labels were deleted before Credence read them (partitions 0, 3, 60 s ago)"
+    )
+
+
+def test_a_log_that_is_another_one_is_a_problem_for_every_kind_of_break() -> None:
+    found = pipeline_problems(state(losses=[lost("recreated"), lost("truncated")]), NOW)
+    assert [(one.key, one.alert, one.severity) for one in found] == [
+        ("log_recreated:labels", "CredenceLogBroken", "warning"),
+        ("log_truncated:labels", "CredenceLogBroken", "warning"),
+    ]
+    assert "deleted and created again" in found[0].sentence
+    assert "lost its end" in found[1].sentence
+
+
+@pytest.mark.parametrize(
+    ("calls", "failed", "is_problem"), [(20, 2, True), (40, 2, False), (1, 1, False), (2, 2, True)]
+)
+def test_calls_of_a_vendor_fail_from_the_alerts_thresholds_on(
+    calls: int, failed: int, is_problem: bool
+) -> None:
+    halves = [
+        VendorCalls("acme", "a", calls - 1, failed - 1, NOW - 60),
+        VendorCalls("acme", "b", 1, 1, NOW),
+        VendorCalls("bolt", "a", 100, 0, NOW),
+    ]
+    found = [one.key for one in pipeline_problems(state(vendor_calls=halves), NOW)]
+    assert found == (["vendor_api_failing:acme"] if is_problem else [])
 
 
 def test_while_redis_does_not_answer_consumers_are_judged_by_when_it_did() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from snapshots import NOW, drifting, mail, performance, snapshot
 
-from service.monitoring.pipeline_problems import PipelineProblem
+from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.problem import Severity
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot

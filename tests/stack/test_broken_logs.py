@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from apache_kafka import ApacheKafka
 from harness import wait_for
@@ -9,6 +11,7 @@ from kafka import KafkaProducer
 from reading import Reader, Topic
 
 from service.store.connection import Connection
+from service.store.recent_reports import Loss, losses
 
 LOST = "credence_records_lost_total"
 BREAKS = "credence_log_breaks_total"
@@ -17,6 +20,11 @@ BREAKS = "credence_log_breaks_total"
 @pytest.fixture
 def topic(apache_kafka: ApacheKafka) -> Topic:
     return Topic(apache_kafka)
+
+
+def reported(connection: Connection) -> list[Loss]:
+    """What every process can know of losses."""
+    return losses(connection).recent(time.time())
 
 
 def test_a_topic_that_is_made_later_is_told_and_then_read(topic: Topic, connection: Connection) -> None:
@@ -40,6 +48,9 @@ def test_records_deleted_under_a_running_consumer_are_counted_as_lost(
             topic.delete_records(40)
         reader.wait_for_count(10 + 70)
         assert reader.metric(LOST) == 30
+        wait_for(lambda: reported(connection), seconds=20, what="a report of the loss")
+    [loss] = reported(connection)
+    assert (loss.role, loss.kind, loss.topic, loss.records) == ("predictions", "deleted", topic.name, 30)
 
 
 def test_records_deleted_while_nobody_reads_are_counted_as_lost(topic: Topic, connection: Connection) -> None:
@@ -135,6 +146,7 @@ def test_a_topic_made_anew_while_nobody_reads_is_read_from_its_beginning(
     with Reader(topic, connection) as reader:
         reader.wait_for_count(10 + after)
         assert reader.metric(BREAKS, kind="recreated") == 1
+    assert [loss.kind for loss in reported(connection)] == ["recreated"], "before it stopped"
     with Reader(topic, connection) as reader:
         topic.send(1)
         reader.wait_for_count(10 + after + 1)

@@ -10,7 +10,8 @@ from pydantic import Field
 from service import __version__
 from service.domain.groupings import ALL, GroupingKind
 from service.monitoring.pipeline import PipelineState
-from service.monitoring.pipeline_problems import PipelineProblem, pipeline_problems
+from service.monitoring.pipeline_problem import PipelineProblem
+from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.assessments import AssessmentState, assessment_state

@@ -11,7 +11,7 @@ from service.config.assessments import EnsembleSettings, PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.times import in_words
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.pipeline_problems import PipelineProblem
+from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.problem import SEVERITIES, STALE_SECONDS, Problem, ProblemKind, Severity
 from service.monitoring.problems import count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot
