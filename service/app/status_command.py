@@ -142,12 +142,16 @@ def _problems(state: ModelState) -> list[Text]:
     """The model's state in a line, and its most severe problems."""
     line = state.headline
     if not line.problem_count:
-        return [_text(f"{line.title}. {line.detail}", _STYLES.get(line.status, ""))]
+        return [_text(f"{line.title}. {line.detail}", _STYLES.get(line.status, "")), *_notes(state)]
     parts = [_text(line.title, _STYLES.get(line.status, ""))]
     parts += [_problem(one) for one in state.problems[:_MOST_PROBLEMS]]
     if line.problem_count > _MOST_PROBLEMS:
         parts.append(_text(f"  and {line.problem_count - _MOST_PROBLEMS:,} more"))
-    return parts
+    return [*parts, *_notes(state)]
+
+
+def _notes(state: ModelState) -> list[Text]:
+    return [_text(f"Note: {one.title}. {one.sentence} {one.action}", "dim") for one in state.notes]
 
 
 def _problem(problem: ProblemState) -> Text:

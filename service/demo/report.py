@@ -93,9 +93,6 @@ def chance_of_misses(results: Sequence[GroupResult]) -> float:
     )
 
 
-_WHAT_WIDTH = 46
-
-
 @dataclass(frozen=True)
 class Measurements:
     """Measurements of one run; times are in seconds since the epoch."""
@@ -116,8 +113,10 @@ def print_report(
     """Print intervals beside the truth, and measurements."""
     console.print(_groups(results))
     console.print()
-    for what, number in _numbers(results, measured, findings):
-        console.print(f"{what:<{_WHAT_WIDTH}}{number}", markup=False, highlight=False, soft_wrap=True)
+    numbers = _numbers(results, measured, findings)
+    width = max(len(what) for what, _ in numbers)
+    for what, number in numbers:
+        console.print(f"{what:<{width}}  {number}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _groups(results: Sequence[GroupResult]) -> Table:
@@ -161,7 +160,7 @@ def _numbers(
         (f"known as the weakest camera {sure}", since_start(findings.weakest_at)),
         (f"known to be below {MIN_ACCURACY:.0%} {sure}", since_start(findings.below_at)),
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
-        ("random sampling that knows of the change, as sure", random_labels_line(measured)),
+        ("random sampling after the change, just as certain", random_labels_line(measured)),
     ]
 
 

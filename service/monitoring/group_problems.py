@@ -88,10 +88,10 @@ def _less_accurate(
 def _miscalibrated(
     snapshot: ModelSnapshot, name: str, grouping: GroupingSnapshot, alert: str
 ) -> Iterator[Problem]:
-    """Groups above the threshold; and one entry for all that are confirmed to be miscalibrated by any amount.
+    """Groups above the threshold; and one note for all that are confirmed to be miscalibrated by any amount.
 
-    No alert fires about the latter, and they are no problem where the error is known to be within the
-    threshold: scores are rarely exact.
+    Scores are rarely exact, and with enough labels that is confirmed of most groups. So no alert fires about
+    it, and there is no note where the error is known to be within the threshold.
     """
     confirmed, alerts = _confirmed(grouping, "miscalibrated"), snapshot.settings.alerts
     above = grouping.ece_above

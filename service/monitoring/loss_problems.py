@@ -42,9 +42,9 @@ def _sentence(losses: Sequence[Loss], now: float) -> str:
     match last.kind:
         case "deleted":
             return (
-                f"{sum(loss.records for loss in losses):,} records of {last.topic} were deleted before Credence "
-                f"read them {place}: they were older than the topic keeps records. They are lost. Send them "
-                "again if the producer has them, and keep records for longer than any downtime."
+                f"{sum(loss.records for loss in losses):,} records of {last.topic} were deleted before "
+                f"Credence read them {place}, because the topic keeps records for too short a time. They are "
+                "lost. Send them again if the producer has them, and make the topic's retention longer."
             )
         case "recreated":
             return (
@@ -72,8 +72,8 @@ def vendor_problems(reports: Sequence[VendorCalls]) -> Iterator[PipelineProblem]
                 "warning",
                 "CredenceVendorApiFailing",
                 min(one.at for one in reports if one.vendor == vendor and one.failed),
-                f"{count:,} of the last {calls[vendor]:,} calls of vendor {vendor} to the vendor API failed with "
-                "a status of 5xx. Labels of this vendor may be late; it must repeat these calls. Check that "
+                f"{count:,} of the last {calls[vendor]:,} calls of vendor {vendor} to the vendor API failed "
+                "with a status of 5xx. The vendor must repeat them, and its labels may be late. Check that "
                 "Kafka and Redis answer, and read the log of the processes that serve the API.",
             )
 

@@ -45,7 +45,7 @@ class Problem:
 
     kind: ProblemKind
     severity: Severity
-    # alerts that fire about it, the most severe first; empty where none does
+    # alerts that fire about it, the most severe first; empty of a note, about which none does
     alerts: tuple[str, ...]
     grouping: str = ""
     group: str = ""

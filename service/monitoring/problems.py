@@ -1,7 +1,7 @@
 """The problems of a model: the one list that page, API, `credence status`, metrics and `/readyz` show (pure).
 
-Whatever an alert of deploy/prometheus fires about a model is in it. Where an alert waits, or looks at a
-longer time, the problem is there before the alert.
+Whatever an alert of deploy/prometheus fires about a model is in it, and nothing else: what no alert fires
+about is a note. Where an alert waits, or looks at a longer time, the problem is there before the alert.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def problems(snapshot: ModelSnapshot, now: float) -> list[Problem]:
 
 
 def listed_problems(snapshot: ModelSnapshot) -> tuple[Problem, ...]:
-    """What was wrong when a snapshot was taken, the most severe first, with the time since it is known."""
+    """Problems and notes of when a snapshot was taken, the most severe first, with the time they began."""
     unknown = Since(snapshot.taken_at, or_earlier=True)
     found = (
         replace(
@@ -53,7 +53,7 @@ def listed_problems(snapshot: ModelSnapshot) -> tuple[Problem, ...]:
 
 
 def snapshot_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
-    """What was wrong when a snapshot was taken, in any order; most without the time it began."""
+    """Problems and notes of when a snapshot was taken, in any order; most without the time they began."""
     yield from group_problems(snapshot)
     yield from assessment_problems(snapshot)
     yield from supply_problems(snapshot)

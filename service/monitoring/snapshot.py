@@ -104,7 +104,12 @@ class ModelSnapshot:
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong as of the snapshot's time; found once, as every reader asks for it."""
-        return listed_problems(self)
+        return tuple(one for one in listed_problems(self) if one.alerts)
+
+    @cached_property
+    def notes(self) -> tuple[Problem, ...]:
+        """What is confirmed, and no problem: no alert fires about it."""
+        return tuple(one for one in listed_problems(self) if not one.alerts)
 
 
 def take_snapshot(

@@ -1,4 +1,4 @@
-"""Records that Kafka lost, and calls of vendors that failed: recent reports in Redis, for every process to show.
+"""Recent reports in Redis, for every process to show: what topics lost, and calls of vendors that failed.
 
 They outlive the process that wrote them, as the alerts about them do.
 """

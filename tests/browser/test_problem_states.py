@@ -94,6 +94,17 @@ def test_what_nobody_can_know_is_not_told_as_well(
     picture(page, state)
 
 
+def test_a_note_is_at_hand_and_the_model_is_well(shown: Shown) -> None:
+    page = shown(snapshot(100, alerts={"min_accuracy": 0.3}, reference={"labels": 20}, **UNFORGOTTEN))
+    expect(page.get_by_role("heading", name="No problems")).to_be_visible()
+    expect(page.locator("#models .badge")).to_have_text("✓")
+    page.get_by_text("2 notes").click()
+    note = page.locator(".problem", has_text="Miscalibrated by some amount: class = ")
+    expect(note).to_contain_text("set alerts.max_ece")
+    expect(note.locator(".severity")).to_have_text("note")
+    picture(page, "note")
+
+
 @pytest.mark.parametrize(("age", "title"), [(60.0, "Estimates are late"), (400.0, "1 problem: 1 critical")])
 def test_old_estimates_are_not_told_as_well(shown: Shown, age: float, title: str) -> None:
     page = shown(snapshot(8, alerts=HIGH), now=NOW + age)

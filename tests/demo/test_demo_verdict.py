@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -207,6 +208,16 @@ def test_a_drift_that_was_not_found_fails() -> None:
 @pytest.mark.parametrize("below", [None, 36.0, 42.0])
 def test_it_does_not_matter_whether_drift_or_labels_are_first(below: float | None) -> None:
     assert failures(reading(), results(reading()), found(drifted=38.0, below=below)) == []
+
+
+def test_every_number_of_the_report_is_in_one_column_after_a_space() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    measured = Measurements(100.0, 140.0, 1.5, [0.25], 120, [358], 1_000)
+    print_report(console, results(reading()), measured, Findings())
+    *_, numbers = console.file.getvalue().split("\n\n")
+    rows = [re.split(r"  +", line) for line in numbers.strip().splitlines()]
+    assert {len(row) for row in rows} == {2}
+    assert rows[-1][1].startswith("358 labels")
 
 
 def test_the_report_says_how_many_runs_end_with_as_many_misses() -> None:

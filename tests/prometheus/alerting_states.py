@@ -1,23 +1,29 @@
-"""A state of a model for every alert about one, and the series that Prometheus has scraped of it."""
+"""A state for every alert about a model or the pipeline, and the series that Prometheus has scraped of it."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec.structs import replace as changed_report
+from pipelines import REFUSED, consumer
+from pipelines import state as pipeline
 from prometheus_client import CollectorRegistry
 from snapshots import NOW, challenged, drifting, mail, performance, pooled, snapshot
 
 from service.monitoring.count_trends import count_trends, due_history
 from service.monitoring.group_index import AttributeTraffic
+from service.monitoring.pipeline import PipelineState
 from service.monitoring.snapshot import ModelSnapshot
 from service.monitoring.week_ago import WeekAgo
 from service.serving.prometheus import SnapshotCollector
 from service.store.count_histories import CountHistory, CountsAt
-from service.telemetry.instruments import PipelineMetrics
+from service.store.recent_reports import Loss, VendorCalls
+from service.store.resets import RedisReset
+from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 WELL: Any = {"min_accuracy": 0.5}
@@ -30,10 +36,12 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class State:
-    """A model in which an alert fires.
+    """A model, and a pipeline, about which an alert fires.
 
     Attributes:
-        taken: its snapshot.
+        taken: the model's snapshot.
+        pipeline: its state; None where the alert is about the model.
+        counted: sets what processes measure of the pipeline.
         rises: what counters have gained a second, by name and some of the labels.
         before: values of a week ago, by name and some of the labels.
         step: between two scrapes, seconds.
@@ -41,6 +49,8 @@ class State:
     """
 
     taken: ModelSnapshot
+    pipeline: PipelineState | None = None
+    counted: Callable[[PipelineMetrics, VendorMetrics], object] = lambda _, __: None
     rises: Mapping[tuple[str, str], float] = field(default_factory=dict)
     before: Mapping[tuple[str, str], float] = field(default_factory=dict)
     step: float = MINUTE
@@ -61,9 +71,11 @@ class State:
         end = self.steps * self.step
         registry = CollectorRegistry()
         registry.register(SnapshotCollector(lambda: [self.taken], group_limit=200, clock=lambda: self.now))
-        pipeline = PipelineMetrics(registry, lambda: NOW)
-        pipeline.start_prediction_counters(["m"])
-        pipeline.start_request_counters({"m": self.taken.assessments})
+        metrics = PipelineMetrics(registry, lambda: NOW)
+        metrics.start_prediction_counters(["m"])
+        metrics.start_request_counters({"m": self.taken.assessments})
+        metrics.leader.set(1)
+        self.counted(metrics, VendorMetrics(registry))
         for family in registry.collect():
             for sample in family.samples:
                 if sample.name.endswith("_created") or not math.isfinite(sample.value):
@@ -150,7 +162,83 @@ def changed() -> ModelSnapshot:
     return snapshot(200, changed="owl", alerts={"min_accuracy": 0.8}, **WATCHED)
 
 
+WAITING = "kafka is unavailable (KafkaConnectionError)"
+LOST = Loss("predictions", "deleted", "credence.predictions", 0, 1_200, NOW - 600)
+
+
+def of_pipeline(
+    found: PipelineState,
+    counted: Callable[[PipelineMetrics, VendorMetrics], object],
+    **rises: float,
+) -> State:
+    """A pipeline that is not well, and a model that is; counters rise by so much a second."""
+    return State(
+        snapshot(8, alerts=WELL),
+        pipeline=found,
+        counted=counted,
+        rises={
+            (f"credence_{name}_total", label): rise for name, rise in rises.items() for label in OF_SERIES
+        },
+    )
+
+
+OF_SERIES = ("predictions", "5xx")
+"""A label of every counter of the pipeline that rises."""
+
+
+def pipeline_states() -> dict[str, State]:
+    """A state for every alert about the pipeline that a surface can show."""
+    refused = changed_report(REFUSED, count=40, recent=40)
+    return {
+        "CredenceDependencyDown": of_pipeline(
+            pipeline(consumer("predictions", state="waiting", cause=WAITING, state_since=NOW - 900)),
+            lambda metrics, _: metrics.backoffs.labels("predictions", "kafka").inc(),
+            consumer_backoffs=0.1,
+        ),
+        "CredenceNoLeader": of_pipeline(pipeline(leader=None), lambda metrics, _: metrics.leader.set(0)),
+        "CredenceConsumerLagging": of_pipeline(
+            pipeline(consumer("predictions", lag_records=9_000, lag_seconds=1_200.0)),
+            lambda metrics, _: metrics.position(
+                "predictions", 0, offset=1, highwater=9_001, record_time=NOW - 1_200
+            ),
+        ),
+        "CredenceConsumerPaused": of_pipeline(
+            pipeline(consumer("predictions", state="paused", refused=(REFUSED,))),
+            lambda metrics, _: metrics.consumer_paused.labels("predictions").set(1),
+        ),
+        "CredenceDeadLetters": of_pipeline(
+            pipeline(consumer("predictions", refused=(refused,))),
+            lambda metrics, _: metrics.dead_lettered("predictions", ["invalid_field"]),
+            dead_letters=0.1,
+        ),
+        "CredenceRedisReset": of_pipeline(
+            pipeline(reset=RedisReset(NOW - 600, "emptied", 1_500, 0)),
+            lambda metrics, _: metrics.redis_lost_data(True),
+        ),
+        "CredenceRecordsLost": of_pipeline(
+            pipeline(losses=[LOST]),
+            lambda metrics, _: metrics.records_lost.labels("predictions").inc(1_200),
+            records_lost=1.0,
+        ),
+        "CredenceLogBroken": of_pipeline(
+            pipeline(losses=[changed_report(LOST, kind="recreated", records=0)]),
+            lambda metrics, _: metrics.log_breaks.labels("predictions", "recreated").inc(),
+            log_breaks=0.01,
+        ),
+        "CredenceVendorApiFailing": of_pipeline(
+            pipeline(vendor_calls=[VendorCalls("acme", "a", 20, 20, NOW - 60)]),
+            lambda _, metrics: metrics.calls.labels("acme", "/claims", "5xx").inc(20),
+            vendor_api_calls=0.1,
+        ),
+    }
+
+
 def states() -> dict[str, State]:
+    """A state for every alert that a surface can show."""
+    return {**model_states(), **pipeline_states()}
+
+
+def model_states() -> dict[str, State]:
     """A state for every alert about a model."""
     low, miscalibrated = (
         State(snapshot(100, alerts=one)) for one in ({"min_accuracy": 0.8}, {"max_ece": 0.1})

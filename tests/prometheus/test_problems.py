@@ -1,4 +1,4 @@
-"""While an alert about a model fires, no surface says that all is well; the rules are the committed ones."""
+"""While an alert fires, no surface says that all is well; the rules are the committed ones."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from rich.console import Console
 from starlette.types import ASGIApp
 
 from service.app.status_command import status_view
-from service.monitoring.problem import Problem
+from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.problems import problems
-from service.serving.documents.problems import model_headline
+from service.serving.documents.problems import Headline, model_headline
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.api import SnapshotView
 from service.serving.web.monitoring import monitoring_app
@@ -36,32 +36,29 @@ from service.telemetry.health import Health
 RULES = ROOT / "deploy/prometheus"
 GROUPS = yaml.safe_load((RULES / "credence.rules.yaml").read_text())["groups"]
 SEVERITIES = {rule["alert"]: rule["labels"]["severity"] for group in GROUPS for rule in group["rules"]}
-OF_THE_PIPELINE = {
-    "CredenceTargetAbsent",
-    "CredenceReplicaDown",
-    "CredenceDependencyDown",
-    "CredenceNoLeader",
-    "CredenceConsumerLagging",
-    "CredenceConsumerPaused",
-    "CredenceDeadLetters",
-    "CredenceRedisReset",
-    "CredenceRecordsLost",
-    "CredenceLogBroken",
-    "CredenceVendorApiFailing",
+_EXAMPLE = "an example for Sloth about past weeks"
+NOT_SHOWN = {
+    "CredenceTargetAbsent": "no process runs that could show it",
+    "CredenceReplicaDown": "no process knows which targets Prometheus scrapes; a silent consumer is `info`",
+    "CredenceObjectiveBurning": f"{_EXAMPLE}; groups that miss their target now are problems",
+    "CredenceObjectiveUndecided": f"{_EXAMPLE}; the page counts undecided groups",
 }
-"""Alerts about processes, topics and vendors, not about a model."""
+"""Alerts that no surface can show, and why."""
 
-ABOUT_MODELS = sorted(set(SEVERITIES) - OF_THE_PIPELINE)
+SHOWN = sorted(set(SEVERITIES) - set(NOT_SHOWN))
 DOCUMENT = ROOT / "docs/alerting.md"
 TICK = 5.0
 
 the_states = cache(states)
 
 
-def found(alert: str) -> Problem:
-    """The problem that stands for an alert in its state."""
+def found(alert: str) -> tuple[str, tuple[str, ...]]:
+    """Severity and alerts of the problem that stands for an alert in its state."""
     state = the_states()[alert]
-    return next(one for one in problems(state.taken, state.now) if alert in one.alerts)
+    if state.pipeline is not None:
+        every = [one for one in pipeline_problems(state.pipeline, state.now) if one.alert is not None]
+        return next((one.severity, (alert,)) for one in every if one.alert == alert)
+    return next((one.severity, one.alerts) for one in problems(state.taken, state.now) if alert in one.alerts)
 
 
 @contextmanager
@@ -75,23 +72,46 @@ def listening(app: ASGIApp) -> Iterator[str]:
 
 
 def api(state: State) -> tuple[Any, Any]:
-    """What the API says of all models, and of the one."""
-    view = SnapshotView(["m"], {"m": state.taken}, TICK, lambda: state.now)
+    """What the API says of all models and the pipeline, and of the one model."""
+    view = SnapshotView(["m"], {"m": state.taken}, TICK, lambda: state.now, pipeline=lambda: state.pipeline)
     with listening(page_app(view)) as url:
         return get_json(f"{url}/api/v1/models"), get_json(f"{url}/api/v1/models/m")
 
 
-def test_every_alert_about_a_model_has_a_state_and_no_other() -> None:
-    assert set(the_states()) == set(ABOUT_MODELS)
-    assert set(SEVERITIES) >= OF_THE_PIPELINE
+def shown_problem(alert: str, overview: Any, model: Any) -> Any:
+    """The problem that stands for an alert, as the API shows it."""
+    of_pipeline = (overview["pipeline"] or {"problems": []})["problems"]
+    return next(
+        one for one in (*of_pipeline, *model["problems"]) if alert in one.get("alerts", [one.get("alert")])
+    )
 
 
-@pytest.mark.parametrize("alert", ABOUT_MODELS)
+def headline(state: State) -> Headline:
+    pipeline = pipeline_problems(state.pipeline, state.now)
+    return model_headline(state.taken, pipeline=pipeline, now=state.now, tick_seconds=TICK)
+
+
+def committed_alerts() -> Iterator[str]:
+    """Names of all alerts of deploy/prometheus: of rule files, and of objectives."""
+    for path in RULES.glob("*.yaml"):
+        document = yaml.safe_load(path.read_text())
+        if path.name.endswith(".test.yaml"):
+            continue
+        for group in document.get("groups", ()):
+            yield from (rule["alert"] for rule in group["rules"] if "alert" in rule)
+        yield from (slo["alerting"]["name"] for slo in document.get("slos", ()))
+
+
+def test_every_alert_has_a_state_or_a_reason_why_no_surface_can_show_it() -> None:
+    assert sorted((*the_states(), *NOT_SHOWN)) == sorted(committed_alerts())
+
+
+@pytest.mark.parametrize("alert", SHOWN)
 def test_a_problem_stands_for_an_alert_and_is_as_severe_as_the_most_severe_of_its_alerts(alert: str) -> None:
-    problem = found(alert)
+    severity, alerts = found(alert)
     order = ["critical", "warning", "info"]
-    assert problem.severity == min((SEVERITIES[one] for one in problem.alerts), key=order.index)
-    assert SEVERITIES[problem.alerts[0]] == problem.severity
+    assert severity == min((SEVERITIES[one] for one in alerts), key=order.index)
+    assert SEVERITIES[alerts[0]] == severity
 
 
 def test_every_alert_fires_in_its_state(tmp_path: Path) -> None:
@@ -124,7 +144,7 @@ def promtool_test(step: float) -> dict[str, Any]:
                 ],
                 "promql_expr_test": [
                     {
-                        "expr": f'group(ALERTS{{alertname="{alert}",alertstate="firing",model="m"}})',
+                        "expr": f'group(ALERTS{{alertname="{alert}",alertstate="firing"}})',
                         "eval_time": f"{state.steps * step / MINUTE:.0f}m",
                         "exp_samples": [{"labels": "{}", "value": 1}],
                     }
@@ -140,21 +160,20 @@ def _labels(labels: dict[str, str]) -> str:
     return ",".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
 
 
-@pytest.mark.parametrize("alert", ABOUT_MODELS)
+@pytest.mark.parametrize("alert", SHOWN)
 def test_while_an_alert_fires_all_surfaces_say_the_same_and_none_that_all_is_well(alert: str) -> None:
-    state, problem = the_states()[alert], found(alert)
-    line = model_headline(state.taken, now=state.now, tick_seconds=TICK)
+    state = the_states()[alert]
+    line = headline(state)
     assert line.status in {"critical", "warning", "info"}
 
     overview, model = api(state)
     assert overview["models"][0]["headline"] == model["headline"] == line.model_dump()
-    shown = next(one for one in model["problems"] if alert in one["alerts"])
-    assert shown["severity"] == problem.severity
+    assert shown_problem(alert, overview, model)["severity"] == found(alert)[0]
 
     console = Console(file=io.StringIO(), width=2_000)
-    console.print(status_view([state.taken], now=state.now, tick_seconds=TICK))
+    console.print(status_view([state.taken], state.pipeline, now=state.now, tick_seconds=TICK))
     text = console.file.getvalue()
-    assert line.title in text
+    assert (line.title if state.pipeline is None else line.detail) in text
     assert "No problems" not in text
 
     health = Health()
@@ -180,14 +199,21 @@ def test_the_table_of_alerts_and_surfaces_is_that_of_the_documents() -> None:
 
 
 def surfaces() -> str:
-    """Every alert about a model, and what the surfaces say while it fires."""
+    """Every alert, and what the surfaces say while it fires."""
     rows = [
         "| alert | page and API: problem | headline, `credence status` | `/readyz` |",
         "| --- | --- | --- | --- |",
     ]
-    for alert in ABOUT_MODELS:
+    for alert in SHOWN:
         state = the_states()[alert]
-        shown = next(one for one in api(state)[1]["problems"] if alert in one["alerts"])
-        line = model_headline(state.taken, now=state.now, tick_seconds=TICK)
-        rows.append(f"| {alert} | {shown['title']} ({shown['severity']}) | {line.title} | `{line.status}` |")
+        shown = shown_problem(alert, *api(state))
+        line = headline(state)
+        title = shown["title"] if state.pipeline is None else f"pipeline: `{shown['key']}`"
+        rows.append(f"| {alert} | {title} ({shown['severity']}) | {line.title} | `{line.status}` |")
+    rows += [f"| {alert} | none: {why} | - | - |" for alert, why in NOT_SHOWN.items()]
     return "\n".join(rows)
+
+
+def test_no_cell_of_the_table_says_that_all_is_well() -> None:
+    assert "No problems" not in surfaces()
+    assert "`ok`" not in surfaces()

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from snapshots import NOW, drifting, mail, performance, snapshot
 
+from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.problem import Severity
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.problems import Headline, model_headline, problem_states
+from service.serving.documents.models import model_state
+from service.serving.documents.problems import Headline, model_headline
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
@@ -64,22 +66,44 @@ def test_what_is_missing_is_told_instead(
 
 def test_the_line_tells_numbers_then_the_worst_problem() -> None:
     found = line(drifting())
-    assert found.title == "4 problems: 2 warning, 2 info"
+    assert found.title == "2 problems: 2 warning"
     assert found.detail.startswith("Drift: all traffic. Drift score 0.1")
-    assert (found.critical, found.warning, found.info) == (0, 2, 2)
+    assert (found.critical, found.warning, found.info) == (0, 2, 0)
 
 
-def test_calibration_that_is_known_to_be_within_its_threshold_is_no_problem() -> None:
+def miscalibrated(max_ece: float | None) -> ModelSnapshot:
+    """A model whose miscalibration labels confirm."""
     watched: Any = {"reference": {"labels": 20}, "forgetting": {"after_change": False}}
+    alerts = {"min_accuracy": 0.3} | ({} if max_ece is None else {"max_ece": max_ece})
+    taken = snapshot(100, alerts=alerts, **watched)
+    assert all(one.evidence and one.evidence.confirmed["miscalibrated"].any() for one in groupings(taken))
+    return taken
+
+
+def groupings(taken: ModelSnapshot) -> list[GroupingSnapshot]:
+    return [one for name, one in taken.groupings.items() if name != "all"]
+
+
+def test_calibration_that_is_known_to_be_within_its_threshold_is_neither_a_problem_nor_a_note() -> None:
     for most, kinds in ((0.9, set()), (None, {"miscalibrated"})):
-        taken = snapshot(100, alerts={"max_ece": most} if most else {}, **watched)
-        assert {one.kind for one in problems(taken, NOW)} - {"less_accurate"} == kinds
+        assert {one.kind for one in miscalibrated(most).notes} == kinds
 
 
-def test_miscalibration_without_a_threshold_is_one_entry_for_every_grouping_and_fires_no_alert() -> None:
-    found = [one for one in problem_states(problems(snapshot(), NOW)) if one.kind == "miscalibrated"]
-    assert {one.grouping for one in found} == {"class", "score_bin"}
-    assert {(one.severity, one.alert) for one in found} == {("info", None)}
+def test_miscalibration_that_no_alert_fires_about_is_a_note_and_the_model_is_well() -> None:
+    taken = miscalibrated(None)
+    assert [one.kind for one in problems(taken, NOW)] == []
+    assert (line(taken).status, line(taken).title, line(taken).info) == ("ok", "No problems", 0)
+    state = model_state(taken, now=NOW, tick_seconds=5.0)
+    assert {one.grouping for one in state.notes} == {"class", "score_bin"}
+    assert {(one.severity, one.alert) for one in state.notes} == {("info", None)}
+    assert all("set alerts.max_ece" in one.action for one in state.notes)
+    assert state.problems == []
+    assert not any(one.problems for one in state.groupings)
+
+
+def test_above_the_threshold_the_same_miscalibration_is_a_problem() -> None:
+    taken = miscalibrated(0.1)
+    assert {one.severity for one in problems(taken, NOW) if one.kind == "miscalibrated"} >= {"critical"}
 
 
 def test_an_answer_that_a_client_has_grows_old() -> None:
@@ -119,7 +143,7 @@ def test_the_worst_of_model_and_pipeline_comes_first() -> None:
     trouble = PipelineProblem("redis_reset", "critical", "CredenceRedisReset", NOW, "Redis was emptied.")
     found = model_headline(drifting(), pipeline=[trouble], now=NOW + 1, tick_seconds=5.0)
     assert (found.status, found.detail) == ("critical", "Redis was emptied.")
-    assert found.problem_count == 4
+    assert found.problem_count == 2
     lesser = replace(trouble, severity="info")
     found = model_headline(drifting(), pipeline=[lesser], now=NOW + 1, tick_seconds=5.0)
-    assert found.title == "4 problems: 2 warning, 2 info"
+    assert found.title == "2 problems: 2 warning"

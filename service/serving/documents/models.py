@@ -111,6 +111,9 @@ class ModelState(Document):
     problems: list[ProblemState] = Field(
         description="everything that is wrong with the model, the most severe first, at most 50"
     )
+    notes: list[ProblemState] = Field(
+        description="what evidence confirms and no alert fires about; the headline does not count it"
+    )
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(
@@ -189,6 +192,7 @@ def model_state(
         ece=None if everything is None else Interval.at_index(everything.ece, 0),
         headline=headline(snapshot, found, pipeline=pipeline, now=now, tick_seconds=tick_seconds),
         problems=problem_states(found),
+        notes=problem_states(snapshot.notes),
         groupings=[_grouping_summary(snapshot, name, counts[name]) for name in snapshot.groupings],
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),

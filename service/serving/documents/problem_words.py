@@ -24,6 +24,8 @@ def sentence(problem: Problem) -> str:
 
 def action(problem: Problem) -> str:
     """What to do first; the runbook has the rest."""
+    if not problem.alerts:
+        return _NOTED if problem.limit is None else _NOTED_AND_UNDECIDED
     return _ACTIONS[problem.kind]
 
 
@@ -114,7 +116,7 @@ def _miscalibrated(problem: Problem) -> str:
 
 def _miscalibrated_title(problem: Problem) -> str:
     others = f" and {problem.amount:,.0f} more by {problem.grouping}" if problem.amount else ""
-    return f"Miscalibrated: {place(problem)}{others}"
+    return f"Miscalibrated{'' if problem.alerts else ' by some amount'}: {place(problem)}{others}"
 
 
 def _drift(problem: Problem) -> str:
@@ -243,6 +245,8 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "performance_misfit": _performance_misfit,
     "pool_exhausted": _pool_exhausted,
 }
+_NOTED = "No alert: set alerts.max_ece to say from which calibration error on this is a problem."
+_NOTED_AND_UNDECIDED = "No alert: more labels decide whether the calibration error is above the threshold."
 _ACTIONS: Mapping[ProblemKind, str] = {
     "estimates_stale": "Check Redis and the processes that take snapshots.",
     "accuracy_low": "Compare with deployments and roll back, or stop this traffic.",

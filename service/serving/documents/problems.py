@@ -38,7 +38,7 @@ class ProblemState(Document):
     sentence: str = Field(description="how bad it is, and how sure that is")
     action: str = Field(description="what to do first")
     alert: str | None = Field(
-        description="the most severe alert about it, also the name of its runbook; null if none fires"
+        description="the most severe alert about it, also the name of its runbook; null of a note"
     )
     alerts: list[str] = Field(description="all alerts that fire about it")
     grouping: str | None = Field(description="null if it is not about a group")
@@ -133,7 +133,7 @@ def model_headline(
     return headline(snapshot, found, pipeline=pipeline, now=now, tick_seconds=tick_seconds)
 
 
-def problem_states(found: list[Problem]) -> list[ProblemState]:
+def problem_states(found: Sequence[Problem]) -> list[ProblemState]:
     """The most severe problems, at most `MOST_PROBLEMS`."""
     return [_problem_state(one) for one in found[:MOST_PROBLEMS]]
 

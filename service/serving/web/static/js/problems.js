@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { span } from "./forest.js";
-import { count, interval, percent, probability, threshold, when } from "./format.js";
+import { count, interval, percent, pluralize, probability, threshold, when } from "./format.js";
 import { address, follow } from "./place.js";
 
 const SHOWN = 6;
@@ -30,6 +30,7 @@ export function badge(headline) {
 /** @param {any} state @param {boolean} unreachable @param {(grouping: string, group: string) => void} go */
 export function problemsView(state, unreachable, go) {
   const headline = currentHeadline(state.headline, unreachable);
+  const card = (/** @type {any} */ problem) => problemCard(state, problem, go);
   const title = h("h1", { id: "model-name", class: "visually-hidden" }, `State of ${state.model}`);
   if (!headline.problem_count)
     return [
@@ -40,8 +41,8 @@ export function problemsView(state, unreachable, go) {
         h("h2", {}, headline.title),
         h("p", {}, headline.pipeline_problem_count ? UNKNOWN_STATE : headline.detail),
       ),
+      notes(state, card),
     ];
-  const card = (/** @type {any} */ problem) => problemCard(state, problem, go);
   const more = headline.problem_count - SHOWN;
   const rest = state.problems.slice(SHOWN);
   return [
@@ -56,8 +57,19 @@ export function problemsView(state, unreachable, go) {
         h("ol", { class: "problems" }, rest.map(card)),
         more > rest.length && h("p", { class: "note" }, "The others are in the tables of groups below."),
       ),
+    notes(state, card),
   ];
 }
+
+/** What evidence confirms, and no alert fires about. @param {any} state @param {(note: any) => any} card */
+const notes = ({ notes }, card) =>
+  notes.length > 0 &&
+  h(
+    "details",
+    { class: "more" },
+    h("summary", {}, pluralize(notes.length, "note")),
+    h("ol", { class: "problems" }, notes.map(card)),
+  );
 
 /** @param {any} state @param {any} problem @param {(grouping: string, group: string) => void} go */
 function problemCard(state, problem, go) {
@@ -73,7 +85,7 @@ function problemCard(state, problem, go) {
         {},
         h("span", { class: "mark", "aria-hidden": "true" }, MARKS[severity]),
         h("strong", {}, problem.title),
-        h("span", { class: "severity" }, severity),
+        h("span", { class: "severity" }, problem.alert ? severity : "note"),
       ),
       h("p", { class: "sentence" }, problem.sentence),
       h("p", { class: "action" }, problem.action),
