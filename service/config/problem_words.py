@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -27,13 +28,67 @@ _WANTED = {
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
-    "list_type": "must be a list, such as [a, b]",
-    "dict_type": "must be a mapping: lines of `name: value`, indented below the key",
-    "model_type": "must be a section: lines of `key: value`, indented below the key",
-    "model_attributes_type": "must be a section: lines of `key: value`, indented below the key",
+    "string_unicode": "must be text in Unicode",
     "invalid_key": "a key must be text",
+    **dict.fromkeys(
+        (
+            "datetime_type",
+            "datetime_parsing",
+            "datetime_from_date_parsing",
+            "datetime_object_invalid",
+            "timezone_aware",
+        ),
+        "must be a time as RFC 3339 with an offset, such as 2026-01-31T12:00:00Z",
+    ),
 }
 """What a value must be, by the type of error; what it is follows."""
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How what is wrong was written.
+
+    Attributes:
+        wanted: what a value must be, by the type of error, where that depends on the notation.
+        null: what is said of a value that is null.
+        misread: what is said of a value of another kind where text is wanted.
+        mapping: what a mapping is called.
+        unknown_key: what is said of an unknown key at a path.
+    """
+
+    wanted: Mapping[str, str]
+    null: str
+    misread: str
+    mapping: str
+    unknown_key: Callable[[Sequence[str | int]], str]
+
+
+_SECTION = "must be a section: lines of `key: value`, indented below the key"
+YAML = Notation(
+    wanted={
+        "list_type": "must be a list, such as [a, b]",
+        "dict_type": "must be a mapping: lines of `name: value`, indented below the key",
+        "model_type": _SECTION,
+        "model_attributes_type": _SECTION,
+    },
+    null=", but is empty; give it a value, indent what belongs to it, or remove it",
+    misread=", but YAML reads it as {kind}; put it in quotes{example}",
+    mapping="a mapping",
+    unknown_key=unknown_key,
+)
+"""A configuration."""
+
+JSON = Notation(
+    wanted={
+        "list_type": "must be a list",
+        **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be an object"),
+    },
+    null=", but is null",
+    misread=", but is {kind}",
+    mapping="an object",
+    unknown_key=lambda _: "unknown key; remove it, or correct its name",
+)
+"""The body of a call."""
 
 _LIMITS: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than": lambda limits: f"must be more than {_number(limits['gt'])}",
@@ -49,11 +104,11 @@ _LENGTHS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def described(errors: Iterable[Any]) -> Problems:
+def described(errors: Iterable[Any], notation: Notation = YAML) -> Problems:
     """Path and problem of all errors; a value that fits none of several types has one."""
     problems: dict[str, str] = {}
     for error in _each_once(errors):
-        path, problem = _described(error)
+        path, problem = _described(error, notation)
         problems.setdefault(".".join(map(str, path)), problem)
     return list(problems.items())
 
@@ -67,9 +122,9 @@ def _each_once(errors: Iterable[Any]) -> Iterable[Any]:
         yield error
 
 
-def _described(error: Any) -> tuple[list[str | int], str]:
+def _described(error: Any, notation: Notation) -> tuple[list[str | int], str]:
     path, kind = list(error["loc"]), error["type"]
-    problem = _problem(error, path)
+    problem = _problem(error, path, notation)
     if kind == "union_tag_invalid":
         path.append("task")
     # Where a value may be of several types, the path has the one that it was taken for.
@@ -77,7 +132,7 @@ def _described(error: Any) -> tuple[list[str | int], str]:
         case ["models", _, "score_bins", _, *entry]:
             del path[3]
             if not entry:
-                problem = f"must be a whole number, or a list of numbers{_is(error['input'])}"
+                problem = f"must be a whole number, or a list of numbers{_is(error['input'], notation)}"
         case ["models", _, "assessments", _, task, *_] if task in ASSESSMENTS and kind != "union_tag_invalid":
             del path[4]
     if path and path[-1] == _KEY:
@@ -85,7 +140,7 @@ def _described(error: Any) -> tuple[list[str | int], str]:
     return path, problem
 
 
-def _problem(error: Any, path: list[str | int]) -> str:
+def _problem(error: Any, path: list[str | int], notation: Notation) -> str:
     kind, given, limits = error["type"], error["input"], error.get("ctx", {})
     if kind in _LIMITS:
         return f"{_LIMITS[kind](limits)}, but is {_number(given)}"
@@ -98,26 +153,30 @@ def _problem(error: Any, path: list[str | int]) -> str:
         case "missing":
             problem = "required, but absent; add it"
         case "extra_forbidden":
-            problem = unknown_key(path)
+            problem = notation.unknown_key(path)
         case "union_tag_invalid":
             *others, last = (f"`{task}`" for task in ASSESSMENTS)
             problem = f"must be {', '.join(others)} or {last}"
         case "literal_error":
             known = str(limits["expected"]).replace("'", "`")
-            problem = f"must be {known}{_is(given, wants_text=True)}"
+            problem = f"must be {known}{_is(given, notation, wants_text=True)}"
         case "string_pattern_mismatch":
             problem = "must begin with a letter or a digit, and go on with letters, digits, `.`, `_` and `-`"
         case _:
-            wanted = _WANTED.get(kind, f"cannot be used ({kind})")
-            problem = f"{wanted}{_is(given, wants_text=kind in ('string_type', 'invalid_key'))}"
+            wanted = notation.wanted.get(kind) or _WANTED.get(kind, f"cannot be used ({kind})")
+            problem = f"{wanted}{_is(given, notation, wants_text=kind in _OF_TEXT)}"
     return problem
 
 
-def _is(given: Any, *, wants_text: bool = False) -> str:
+_OF_TEXT = {"string_type", "string_unicode", "invalid_key", "datetime_parsing", "datetime_from_date_parsing"}
+"""Types of errors of values that must be text."""
+
+
+def _is(given: Any, notation: Notation, *, wants_text: bool = False) -> str:
     """What kind of value it is, and what to do about it; never text, which may be a secret."""
     match given:
         case None:
-            return ", but is empty; give it a value, indent what belongs to it, or remove it"
+            return notation.null
         case date():
             kind, example = "a date", ""
         case bool():
@@ -125,11 +184,11 @@ def _is(given: Any, *, wants_text: bool = False) -> str:
         case int() | float():
             kind, example = "a number", ""
         case _:
-            kinds: dict[type, str] = {str: "text", list: "a list", dict: "a mapping"}
+            kinds: dict[type, str] = {str: "text", list: "a list", dict: notation.mapping}
             kind = kinds.get(type(given), "something else")
             return "" if wants_text and isinstance(given, str) else f", but is {kind}"
     if wants_text:
-        return f", but YAML reads it as {kind}; put it in quotes{example}"
+        return notation.misread.format(kind=kind, example=example)
     return f", but is {kind if isinstance(given, date) else str(_number(given)).lower()}"
 
 

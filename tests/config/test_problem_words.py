@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
 import pytest
+from library_sentences import SENTENCES
 from pydantic import BaseModel
 
 from service.config.assessments import ASSESSMENTS
@@ -18,12 +18,6 @@ from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
 
 MODEL = "models: {animals: {classes: [cat, dog]}}\n"
-
-SENTENCES = re.compile(
-    r"(?:Input|List|String|Keys|Dictionary|Value) should|Field required|Extra inputs|Value error|unable to"
-    r"|valid (?:integer|number|string|boolean|list|dictionary)|not permitted|cannot be used \("
-)
-"""Of pydantic; the last one is ours, of an error that has no words yet."""
 
 WRONG: tuple[Any, ...] = (
     *(

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.config.problem_words import JSON, described
 from service.config.vendors import VendorApiSettings, VendorSettings
 from service.domain.errors import Unavailable
 from service.serving.vendor_api.api import Service, build_routes
@@ -128,14 +129,8 @@ def _handle_errors(api: FastAPI) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         if any(each["type"] == "json_invalid" for each in error.errors()):
             return Refused(Kind.MALFORMED).response()
-        faults = [
-            Fault(
-                at=".".join(str(part) for part in each["loc"]),
-                problem=str(each["msg"]).removeprefix("Value error, "),
-            )
-            for each in error.errors()[:_MOST_FAULTS]
-        ]
-        return Refused(Kind.INVALID, errors=faults).response()
+        faults = [Fault(at=at, problem=problem) for at, problem in described(error.errors(), JSON)]
+        return Refused(Kind.INVALID, errors=faults[:_MOST_FAULTS]).response()
 
     @api.exception_handler(HTTPException)
     async def of_status(_: Request, error: HTTPException) -> Response:
