@@ -106,13 +106,14 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             ),
         ),
         "schedule": RedisRights(
-            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HDEL", "HVALS", "GET"}),
+            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
                 "keep_checkpoint",
             ),
-            reads=(*shards, keys.reference, keys.items(_ANY), *shows),
+            reads=(*shards, keys.reference, keys.items(_ANY), identity_key(prefix), *shows[1:]),
             writes=(
+                consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
                 *(keys.claims, keys.marks, keys.evidence, keys.counts, lease_key(prefix), epoch_key(prefix)),
                 leader_since_key(prefix),

@@ -66,14 +66,12 @@ class RequestPublisher:
 
     def _send(self, model: str, entry: str, message: bytes, now: float) -> Any:
         request = msgspec.json.decode(message, type=_Request)
-        return self.producer.send(
-            self.vendor_topics.get(request.vendor, self.topic),
-            key=request.item_id.encode(),
-            value=message,
-            headers=cloudevents_headers(
-                event_type=LABEL_REQUEST_TYPE,
-                event_id=entry,
-                source=f"/credence/models/{model}",
-                time=datetime.fromtimestamp(now, UTC),
-            ),
+        topic = self.vendor_topics.get(request.vendor, self.topic)
+        headers = cloudevents_headers(
+            event_type=LABEL_REQUEST_TYPE,
+            event_id=entry,
+            source=f"/credence/models/{model}",
+            time=datetime.fromtimestamp(now, UTC),
         )
+        with translate_errors(topic):
+            return self.producer.send(topic, key=request.item_id.encode(), value=message, headers=headers)

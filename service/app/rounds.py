@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 
 from service.app.monitor_wiring import model_monitor
 from service.app.request_publisher import RequestPublisher
+from service.app.rounds_report import RoundsReporter
 from service.app.scheduler import start_schedule
 from service.app.wiring import process_name, request_store
 from service.config.settings import Settings
@@ -34,6 +35,7 @@ from service.serving.prometheus import SnapshotCollector
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
 from service.store.connection import Connection
+from service.store.consumer_health import HealthStore
 from service.store.lease import LeaderLease
 from service.telemetry.health import Check
 from service.telemetry.instruments import PipelineMetrics
@@ -73,6 +75,7 @@ class Rounds:
         self._pipeline: PipelineState | None = None
         self._lease: LeaderLease | None = None
         self._publisher: RequestPublisher | None = None
+        self._reporter: RoundsReporter | None = None
         # One thread, so that rounds have the other cores however many models learn.
         self._learner = ThreadPoolExecutor(1, thread_name_prefix="performance")
         self._last_success: float | None = None
@@ -126,6 +129,9 @@ class Rounds:
                 name=process_name(settings),
                 clock=self._clock,
             )
+            self._reporter = RoundsReporter(
+                HealthStore(connection), member=process_name(settings), clock=self._clock
+            )
             metrics.start_request_counters(
                 {name: model.assessments for name, model in settings.models.items()}
             )
@@ -173,6 +179,8 @@ class Rounds:
                 self._lease.release()
             except Unavailable as error:
                 log.warning("the lease ends by itself", extra={"cause": str(error)})
+        if self._reporter is not None:
+            self._reporter.leave()
         self._learner.shutdown(wait=False, cancel_futures=True)
 
     def _count_performance_failure(self, model: str) -> None:
@@ -180,17 +188,21 @@ class Rounds:
 
     def _tick(self) -> None:
         """Refresh all snapshots; if this process leads, request labels. Gives up if Redis or Kafka fails."""
+        failure = None
         try:
             self._refresh()
             self._recall()
             if self._lease is not None and self._publisher is not None:
                 self._request_labels(self._lease, self._publisher)
         except Unavailable as error:
+            failure = error
             self._metrics.rounds_failed.labels(error.part).inc()
             self._outages.failed("rounds", error.outage, str(error))
         else:
             self._outages.works("rounds")
             self._last_success = self._clock()
+        if self._reporter is not None:
+            self._reporter.report(failure)
         self._read_pipeline()
 
     def _read_pipeline(self) -> None:

@@ -57,7 +57,7 @@ def build_producer(
     *,
     name: str,
     delivery_seconds: float = 120.0,
-    block_seconds: float = 60.0,
+    block_seconds: float = 10.0,
     idempotent: bool = True,
 ) -> Any:
     """A producer that waits for all in-sync replicas, and survives failures of its client.
@@ -66,7 +66,7 @@ def build_producer(
         settings: of Kafka.
         name: suffix of the client id.
         delivery_seconds: how long the client retries a record under one sequence number.
-        block_seconds: how long `send` may block while no broker can be reached.
+        block_seconds: how long `send` may block while no broker can be reached, or none has the topic.
         idempotent: whether the broker drops duplicates of retried records. Without it, the client continues
             with the next record at once after one that it could not deliver in time.
     """

@@ -9,7 +9,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, RecordListTooLargeError
+from kafka.errors import (
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    UnknownTopicOrPartitionError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +46,7 @@ class LastingProducer:
         """Send a record; returns its future.
 
         Raises:
+            UnknownTopicOrPartitionError: the brokers answer that there is no such topic.
             KafkaError: the client does not accept the record.
             Unavailable: no client can be made now.
         """
@@ -47,10 +54,16 @@ class LastingProducer:
             if self._failed:
                 self._renew()
             client = self._client
+        # The client has no public call that says whether a topic is absent or no broker answers.
+        metadata = client._metadata  # noqa: SLF001
+        answered_at = metadata._last_successful_refresh_ms  # noqa: SLF001
         try:
             future = client.send(topic, **record)
         except KafkaError as error:
             self._note(client, error)
+            has_answer = metadata._last_successful_refresh_ms != answered_at  # noqa: SLF001
+            if isinstance(error, KafkaTimeoutError) and has_answer and topic not in metadata.topics():
+                raise UnknownTopicOrPartitionError(topic) from error
             raise
         future.add_errback(partial(self._note, client, is_accepted=True))
         return future

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from service.store.connection import Connection
-from service.store.consumer_health import ConsumerHealth, HealthStore, RefusedMessages
+from service.store.consumer_health import ROUNDS, ConsumerHealth, HealthStore, RefusedMessages
 from service.store.lease import Leader, current_leader
 from service.store.recent_reports import Loss, VendorCalls, vendor_calls
 from service.store.resets import RedisReset, ResetStore
@@ -79,6 +79,12 @@ class PipelineState:
     estimates_at: float | None = None
     losses: Sequence[Loss] = ()
     vendor_calls: Sequence[VendorCalls] = ()
+
+    @property
+    def failed_rounds(self) -> Sequence[ConsumerHealth]:
+        """Processes that may lead, and whose last round failed."""
+        rounds = [one for one in self.consumers if one.role == ROUNDS and one.state != "running"]
+        return [one for one in rounds if self.read_at - one.written_at <= SILENT_SECONDS]
 
     def role(self, role: Role) -> RoleState:
         """The consumers of one topic, when Redis was read."""

@@ -33,7 +33,11 @@ def pipeline_problems(state: PipelineState | None, now: float) -> list[PipelineP
     problems = [*_of_redis(state, now)]
     for role in ROLES:
         problems += _of_role(state.role(role), now)
-    problems += [*_of_leader(state), *loss_problems(state.losses, now), *vendor_problems(state.vendor_calls)]
+    problems += [
+        *_of_leader(state, now),
+        *loss_problems(state.losses, now),
+        *vendor_problems(state.vendor_calls),
+    ]
     return sorted(problems, key=lambda problem: SEVERITIES.index(problem.severity))
 
 
@@ -208,7 +212,17 @@ def _silent(role: RoleState, now: float) -> str:
     return f"Silent consumers of {role.role}, with their last report: {', '.join(each)}. " if each else ""
 
 
-def _of_leader(state: PipelineState) -> Iterator[PipelineProblem]:
+def _of_leader(state: PipelineState, now: float) -> Iterator[PipelineProblem]:
+    for one in state.failed_rounds:
+        if now - one.state_since > _WAITING_SECONDS:
+            yield PipelineProblem(
+                f"rounds_{one.state}",
+                "warning",
+                "CredenceDependencyDown",
+                one.state_since,
+                f"The rounds of the process at {one.member} fail, and it requests no labels, since "
+                f"{duration(now - one.state_since)} ago: {one.cause}.",
+            )
     if state.leader is None:
         yield PipelineProblem(
             "no_leader",

@@ -14,6 +14,9 @@ from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import consumers_key, identity_key
 from service.store.recent_reports import losses
 
+ROUNDS = "rounds"
+"""Role in the reports of processes that may lead."""
+
 FORGOTTEN_SECONDS = 86_400.0
 """After so long without a report a consumer is no longer shown, and its report is removed."""
 
@@ -47,7 +50,7 @@ class ConsumerHealth(msgspec.Struct, frozen=True):
     """One consumer's report; times are seconds since the epoch, by its own clock.
 
     Attributes:
-        role: `predictions` or `labels`.
+        role: `predictions` or `labels`; or `rounds`, of which only state and cause are known.
         member: host and port where the process serves its metrics.
         state: of its loop, such as `running` or `paused`.
         state_since: when it got into this state.

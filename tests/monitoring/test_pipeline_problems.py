@@ -11,6 +11,7 @@ from service.monitoring.pipeline import PipelineState, Role
 from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.pipeline_problems import pipeline_line, pipeline_problems
 from service.serving.documents.pipeline import pipeline_health
+from service.store.consumer_health import ROUNDS, ConsumerHealth
 from service.store.lease import Leader
 from service.store.recent_reports import Loss, LossKind, VendorCalls
 from service.store.resets import RedisReset
@@ -147,6 +148,35 @@ def test_a_reset_says_what_was_lost() -> None:
 
 def test_a_pipeline_without_a_leader_has_a_problem() -> None:
     assert problem(state(leader=None)).alert == "CredenceNoLeader"
+
+
+def rounds(state: str, *, since: float = NOW - 60, at: float = NOW - 5) -> ConsumerHealth:
+    """The report of a process that may lead."""
+    cause = "kafka refuses: topic requests does not exist"
+    return ConsumerHealth(ROUNDS, "a:8401", state, since, at, NOW - 900, cause=cause)
+
+
+def test_rounds_that_fail_are_a_problem_that_says_why() -> None:
+    found = problem(state(rounds("refused")))
+    assert (found.key, found.severity, found.alert) == (
+        "rounds_refused",
+        "warning",
+        "CredenceDependencyDown",
+    )
+    assert found.sentence == (
+        "The rounds of the process at a:8401 fail, and it requests no labels, since 60 s ago: "
+        "kafka refuses: topic requests does not exist."
+    )
+
+
+@pytest.mark.parametrize(
+    "report",
+    [rounds("running"), rounds("waiting", since=NOW - 9), rounds("waiting", at=NOW - 90)],
+    ids=["succeed", "a short outage", "of a process that has ended"],
+)
+def test_other_reports_of_rounds_are_no_problem_and_no_consumer(report: ConsumerHealth) -> None:
+    assert pipeline_problems(state(report), NOW) == []
+    assert [one.role for one in pipeline_health(state(report), NOW).consumers] == ["predictions", "labels"]
 
 
 def test_old_estimates_are_a_problem_of_their_model_and_not_of_the_pipeline_too() -> None:

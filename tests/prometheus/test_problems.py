@@ -214,6 +214,12 @@ def surfaces() -> str:
     return "\n".join(rows)
 
 
+@pytest.mark.parametrize("alert", [alert for alert in SHOWN if the_states()[alert].pipeline is not None])
+def test_the_runbook_of_an_alert_about_the_pipeline_names_its_problem(alert: str) -> None:
+    key = shown_problem(alert, *api(the_states()[alert]))["key"].partition(":")[0]
+    assert f"`{key}" in (ROOT / f"docs/runbooks/{alert}.md").read_text()
+
+
 def test_no_cell_of_the_table_says_that_all_is_well() -> None:
     assert "No problems" not in surfaces()
     assert "`ok`" not in surfaces()

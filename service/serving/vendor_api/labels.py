@@ -53,7 +53,7 @@ class LabelWriter:
             for future in futures:
                 future.get(timeout=_SEND_SECONDS)
         except KafkaError as error:
-            raise translate_error(error) from error
+            raise translate_error(error, self._topic) from error
 
     def _send(self, vendor: str, label: VendorLabel, now: datetime) -> Any:
         fields = {
