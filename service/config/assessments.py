@@ -1,4 +1,4 @@
-"""Settings of assessments: the standing questions about a model, with a class for each task."""
+"""Settings of assessments, with a class for each task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUALITIES: dict[tuple[str, str], str] = {
     ("cost", "highest"): "most costly",
     ("cost", "lowest"): "least costly",
 }
-"""What an identification looks for, by its metric and end."""
+"""Groups that an identification finds, by its metric and end."""
 
 
 _BURST = 0.1
@@ -29,45 +29,46 @@ _RESERVE = 0.2
 
 
 class Targets(Frozen):
-    """What the performance of a binary classifier has to reach."""
+    """Targets of a binary classifier's performance."""
 
     precision: Probability | None = None
-    """at least"""
+    """minimum precision"""
     recall: Probability | None = None
-    """at least"""
+    """minimum recall"""
     f1: Probability | None = None
-    """at least"""
+    """minimum F1 score"""
     false_positive_rate: Probability | None = None
-    """at most"""
+    """maximum false positive rate"""
 
     @property
     def wanted(self) -> dict[str, float]:
-        """What has to be reached of every measure that has a target."""
+        """The target of every measure that has one."""
         return self.model_dump(exclude_none=True)
 
 
 class ErrorCosts(Frozen):
-    """What the errors of a binary classifier cost, in any unit."""
+    """Costs of a binary classifier's errors, in any unit."""
 
     false_positive: float = Field(default=1.0, ge=0, allow_inf_nan=False)
-    """of a negative item that is called positive"""
+    """cost of a false positive"""
     false_negative: float = Field(default=1.0, ge=0, allow_inf_nan=False)
-    """of a positive item that is called negative"""
+    """cost of a false negative"""
 
 
 class Budget(Frozen):
-    """How many labels an assessment may cost."""
+    """Number of labels that an assessment may use."""
 
     labels: int = Field(ge=1)
-    """labels, requests in flight included"""
+    """maximum number of labels, including open requests"""
     per_days: float | None = Field(default=None, gt=0)
-    """the budget renews after so many days (UTC); never, if absent, and then it is spent without a pace"""
+    """period in days (UTC) after which the budget renews; default: never, and the budget is spent as fast as
+    requests are answered"""
     burst: float | None = Field(default=None, gt=0, le=1)
-    """a budget that renews is spread over its period; at most this share of it is spent at once (0.1 if
-    absent)"""
+    """share of a renewing budget that can be spent at once; the rest is spread over the period (default:
+    0.1)"""
     reserve: float | None = Field(default=None, ge=0, lt=1)
-    """of a budget that renews, this share is kept for suspected groups: those that have drifted or
-    changed, or are estimated, but not confirmed, to violate a threshold (0.2 if absent)"""
+    """share of a renewing budget that only suspected groups can use: groups that have drifted or changed, or
+    are estimated, but not confirmed, to violate a threshold (default: 0.2)"""
 
     @model_validator(mode="after")
     def _is_paced_by_period(self) -> Budget:
@@ -88,32 +89,32 @@ class Budget(Frozen):
 
 
 class AssessmentSettings(Frozen):
-    """One standing question about a model."""
+    """One assessment: a question about a model that Credence answers continuously."""
 
     asks_by: ClassVar[str | None] = None
-    """The grouping that labels of the task are asked for, if it is always the same."""
+    """The grouping in which labels of this task are requested, if it is fixed."""
 
     task: Task
     metric: Metric = "accuracy"
-    """what is asked about"""
+    """what is estimated"""
     grouping: Name = ALL
-    """one of the model's groupings; `all` and `score_bin` are always there"""
+    """one of the model's groupings, or the built-in `all` or `score_bin`"""
     budget: Budget
     max_in_flight: int = Field(default=20, ge=1)
-    """requests waiting for an answer, at the most"""
+    """maximum number of open requests"""
     lease_seconds: PositiveSeconds = 3_600.0
-    """time to answer before a request expires"""
+    """time to answer a request before it expires"""
     max_attempts: int = Field(default=2, ge=1, le=100)
-    """how often one item is asked for"""
+    """maximum number of requests for the same item"""
     reveal_prediction: bool = False
-    """show labellers what the model predicted (this sways them)"""
+    """show the model's prediction to labellers, which biases their labels"""
 
     @field_validator("metric")
     @classmethod
     def _is_of_the_task(cls, metric: Metric, info: ValidationInfo) -> Metric:
         task = info.data["task"]
         if metric not in METRICS[task]:
-            raise ValueError(f"{task} is about one of {', '.join(METRICS[task])}")
+            raise ValueError(f"task {task} accepts {', '.join(METRICS[task])}")
         return metric
 
     @property
@@ -130,15 +131,15 @@ class AssessmentSettings(Frozen):
 
     @property
     def asked_grouping(self) -> str:
-        """The grouping that labels are asked for: score bins, where all of the traffic is asked about."""
+        """The grouping in which labels are requested: score bins for overall accuracy."""
         return self.asks_by or (SCORE_BIN if self.metric == "overall_accuracy" else self.grouping)
 
 
 class PolicySettings(AssessmentSettings):
-    """What assessments have whose labels a policy chooses; those of other tasks are planned."""
+    """Settings of assessments whose requests a policy directs; those of other tasks are planned."""
 
     policy: Policy = "thompson"
-    """who is labelled next"""
+    """how the groups that are labelled next are chosen"""
 
     @property
     def reserved_labels(self) -> int:
@@ -149,23 +150,24 @@ class PolicySettings(AssessmentSettings):
 
 
 class EstimationSettings(PolicySettings):
-    """Know every group."""
+    """Estimate every group."""
 
     task: Literal["estimation"] = "estimation"
 
 
 class IdentificationSettings(PolicySettings):
-    """Find the extreme groups."""
+    """Find the groups with the lowest or highest metric."""
 
     task: Literal["identification"] = "identification"
     extreme: Extreme | None = None
-    """which end; if absent the worse one: the lowest accuracy, the highest calibration error or cost"""
+    """lowest or highest; default: the worse end, which is the lowest accuracy, or the highest calibration
+    error or cost"""
     top_m: int = Field(default=1, ge=1)
-    """how many groups"""
+    """number of groups to find"""
 
     @property
     def end(self) -> Extreme:
-        """The end that is looked for."""
+        """The end of the metric whose groups are found."""
         return self.extreme or ("lowest" if self.metric == "accuracy" else "highest")
 
 
@@ -176,57 +178,57 @@ class ComparisonSettings(PolicySettings):
     between: list[ClassName] = Field(min_length=2, max_length=2)
     """names of the two groups"""
     region: float = Field(default=0.05, gt=0, lt=1)
-    """difference of accuracies that does not matter"""
+    """region of practical equivalence (ROPE): a smaller difference in accuracy counts as none"""
 
 
 class PerformanceSettings(PolicySettings):
-    """Know precision and recall of a binary classifier at every threshold."""
+    """Estimate precision and recall of a binary classifier at every threshold."""
 
     asks_by = POSITIVE_SCORE
 
     task: Literal["performance"] = "performance"
     metric: Metric = "precision_recall"
-    """the only one"""
+    """always `precision_recall`"""
     positive_class: ClassName
-    """the class to be found, one of the model's"""
+    """the positive class, one of the model's classes"""
     threshold: Probability = 0.5
-    """the model calls positive what it gives this probability to, or more"""
+    """decision threshold: a prediction is positive if its probability is at least this"""
     targets: Targets = Targets()
-    """what is to be reached, and alerted on where it is not; with ensemble the precision alone"""
+    """targets, with an alert for each that is missed; with ensemble only `precision`"""
     error_costs: ErrorCosts | None = None
-    """by which, of equally good thresholds, one is chosen"""
+    """costs for which the cheapest threshold is suggested"""
 
 
 class EnsembleSettings(AssessmentSettings):
-    """Know an ensemble and its members."""
+    """Estimate the precision of an ensemble and its members."""
 
     asks_by = VOTES
 
     task: Literal["ensemble"] = "ensemble"
     metric: Metric = "precision"
-    """the only one"""
+    """always `precision`"""
     positive_class: ClassName
-    """the class to be found, one of the model's"""
+    """the positive class, one of the model's classes"""
     members: list[Name] = Field(min_length=1, max_length=16)
-    """the classifiers whose votes are pooled, as predictions name them"""
+    """names of the member classifiers in the votes of predictions"""
     member_labels: int = Field(default=100, ge=2)
-    """labels that each member is to have, the ensemble itself included"""
+    """number of labels that each member needs, and the ensemble itself"""
     targets: Targets = Targets()
-    """what is to be reached, and alerted on where it is not; with ensemble the precision alone"""
+    """targets, with an alert for each that is missed; with ensemble only `precision`"""
 
 
 class ChallengeSettings(AssessmentSettings):
-    """Know whether a challenger is better."""
+    """Test whether a challenger is more accurate than the model."""
 
     asks_by = CHALLENGE
 
     task: Literal["challenge"] = "challenge"
     challenger: Name
-    """the other classifier, as the votes of predictions name it; the same for all of a model"""
+    """name of the challenger in the votes of predictions; the same in all assessments of a model"""
     margin: float = Field(default=0.01, ge=0, lt=1)
-    """difference of accuracies that does not matter"""
+    """a smaller difference in accuracy counts as none"""
     disagreement_share: float = Field(default=0.8, gt=0, le=1)
-    """share of the labels that go to items on which the two disagree"""
+    """share of labels for items on which challenger and model disagree"""
 
 
 def _with_task(given: Any) -> Any:
@@ -243,7 +245,7 @@ AnyAssessment = Annotated[
     Field(discriminator="task"),
     BeforeValidator(_with_task),
 ]
-"""The settings of an assessment of any task: estimation where no task is given."""
+"""The settings of an assessment of any task; `estimation` is the default."""
 
 ASSESSMENTS: Final[dict[Task, type[AssessmentSettings]]] = {
     kind.model_fields["task"].default: kind for kind in get_args(get_args(AnyAssessment)[0])

@@ -1,4 +1,4 @@
-"""Settings of one model: its classes, groupings, costs, and what is asked about it; frozen."""
+"""Settings of one model: its classes, groupings, costs and assessments; frozen."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ TensorName = Annotated[str, Field(min_length=1, max_length=256)]
 _Assessment = TypeVar("_Assessment", bound=AssessmentSettings)
 
 CONFUSION_CLASSES = 1_000
-"""Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
+"""Maximum number of classes for confusion and cost, whose arrays are classes by classes."""
 
 
 class GroupingSettings(Frozen):
     """A partition of a model's traffic."""
 
     by: Literal["predicted_class", "superclass", "attribute"]
-    """what tells groups apart"""
+    """how traffic is split into groups"""
     attribute: Name | None = None
-    """with `by: attribute`: its name"""
+    """with `by: attribute`: name of the attribute"""
     superclasses: dict[Name, list[ClassName]] | None = None
-    """with `by: superclass`: the classes of every superclass"""
+    """with `by: superclass`: the classes of each superclass"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -58,28 +58,28 @@ class GroupingSettings(Frozen):
 
 
 class AlertSettings(Frozen):
-    """Thresholds that alerts compare estimates with."""
+    """Thresholds of alerts."""
 
     min_accuracy: Probability | None = None
-    """of every group but score bins, whose scores may be low"""
+    """minimum accuracy of every group, except score bins: low scores are expected to be less accurate"""
     max_ece: Probability | None = None
-    """of every group but those by what other classifiers say"""
+    """maximum expected calibration error of every group, except groups by votes of other classifiers"""
     min_labels: float = Field(default=10.0, ge=0)
-    """effective labels without which a threshold counts neither as crossed nor as met; twice as many for
+    """effective labels that a group needs before it can violate or meet a threshold; twice as many for
     calibration"""
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    """probability from which a threshold counts as crossed, or met"""
+    """posterior probability at which a threshold counts as violated, or met"""
 
 
 class Mistake(Frozen):
-    """What one kind of mistake costs."""
+    """Cost of one kind of mistake."""
 
     true: ClassName
-    """what it is"""
+    """true class"""
     predicted: ClassName
-    """what the model says"""
+    """predicted class"""
     cost: float = Field(ge=0, allow_inf_nan=False)
-    """in any unit"""
+    """cost, in any unit"""
 
     @model_validator(mode="before")
     @classmethod
@@ -91,48 +91,48 @@ class Mistake(Frozen):
 
 
 class CostSettings(Frozen):
-    """What wrong predictions cost; right ones cost nothing."""
+    """Costs of wrong predictions; correct predictions cost 0."""
 
     default: float = Field(default=1.0, ge=0, allow_inf_nan=False)
-    """of a mistake not listed"""
+    """cost of a mistake that is not listed"""
     mistakes: list[Mistake] = Field(default=[])
-    """those that cost more, or less"""
+    """mistakes with another cost"""
 
 
 class ReferenceSettings(Frozen):
-    """What "now" is compared with, unless `credence reference set` has set a window of time."""
+    """The reference for current accuracy, unless `credence reference set` sets a time window."""
 
     labels: int = Field(default=100, ge=1)
-    """the first so many labels of every group are the reference: those that the group's grouping asked for
-    while the group was not suspected"""
+    """number of labels in a group's reference: its first labels that were requested for its grouping while
+    the group was not suspected"""
     label_share: Probability = 0.5
-    """while groups lack labels of their references, this share of every assessment's requests goes evenly to
-    such groups of its grouping; 0 leaves all to the policy"""
+    """while groups lack reference labels, share of every assessment's requests that goes to these groups of
+    its grouping, in equal parts; 0 leaves all requests to the policy"""
 
 
 class EvidenceSettings(Frozen):
-    """How often evidence may be wrong, however often one looks."""
+    """Error rate of confirmed findings, under continuous monitoring."""
 
     alpha: float = Field(default=0.05, ge=1e-6, le=0.5)
-    """expected share of false ones among all that evidence confirms about a model at one time, and the
-    probability that it ever confirms anything while nothing is wrong; also the probability that a group's
-    confidence sequence ever fails to hold its accuracy"""
+    """false discovery rate of all confirmed findings about a model at any one time. It also bounds the
+    probability that anything is ever confirmed while nothing is wrong, and that a group's confidence sequence
+    ever misses its accuracy"""
 
 
 class DriftSettings(Frozen):
-    """How recent traffic is compared with a reference without labels, and how drift directs requests."""
+    """How recent traffic is compared with a reference, and how drift directs requests."""
 
     window_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
-    """how far back traffic is recent; whole days leave out differences of day and night"""
+    """length of the window of recent traffic; whole days avoid differences between day and night"""
     reference_predictions: int = Field(default=10_000, ge=1)
-    """recent traffic is compared with the first so many predictions, and no fewer than come in window_hours,
-    unless `credence reference set` has set a window of time"""
+    """predictions in the reference, unless you set a time window with `credence reference set`. The reference
+    has at least the predictions of the first `window_hours`"""
     max_distance: float = Field(default=0.1, gt=0, lt=1)
-    """Jensen-Shannon distance from the reference, beyond noise, above which a group has drifted: of its
-    scores, predicted classes or attributes; 0 is the same, 1 is nothing in common"""
+    """maximum Jensen-Shannon distance from the reference, in excess of noise, for scores, predicted classes
+    and attributes; above it a group has drifted. 0 is identical, 1 is disjoint"""
     label_share: Probability = 0.2
-    """this share of every assessment's requests goes to groups of its grouping that have drifted, while any
-    has; 0 leaves all to the policy"""
+    """while groups drift, share of every assessment's requests that goes to drifted groups of its grouping; 0
+    leaves all requests to the policy"""
 
     @property
     def window_seconds(self) -> float:
@@ -141,57 +141,57 @@ class DriftSettings(Frozen):
 
 
 class ForgettingSettings(Frozen):
-    """What labels from before a change of a group's accuracy still count; beside `label_half_life_days`."""
+    """How much labels from before a change count; combines with `label_half_life_days`."""
 
     after_change: bool = True
-    """whether they are down-weighted by the probability that the accuracy has changed since"""
+    """whether labels are down-weighted by the probability that the accuracy has changed since"""
     run_length: int = Field(default=500, ge=100)
-    """expected labels of a group between two changes of its accuracy; the shorter, the sooner intervals allow
-    for a change, and the wider they are while nothing changes"""
+    """expected number of a group's labels between two changes of its accuracy. With a shorter run length,
+    intervals react to a change sooner, but are wider while nothing changes"""
 
 
 _LONGEST_DAYS = 3_650.0
 _PARTS = 7
-"""Half-lives of draws, and windows of drift, in the time within which a change is to be found."""
+"""Half-lives of draws, and windows of drift, in `find_within_days`."""
 
 
 class ModelSettings(Frozen):
     """One deployed classifier."""
 
     classes: list[ClassName] = Field(min_length=2, max_length=10_000)
-    """label set, in order"""
+    """all classes, in order"""
     score_bins: int | list[float] = 10
-    """number of equal-width bins, or their inner edges"""
+    """number of equal-width score bins, or their inner edges"""
     groupings: dict[Name, GroupingSettings] = Field(default_factory=dict)
-    """partitions of the model's traffic, by name"""
+    """groupings of the model's traffic, by name"""
     assessments: dict[Name, AnyAssessment] = Field(default_factory=dict)
-    """standing questions about the model, by name"""
+    """assessments of the model, by name"""
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
     evidence: EvidenceSettings = EvidenceSettings()
     drift: DriftSettings = DriftSettings()
     costs: CostSettings | None = None
-    """of mistakes, for a model with a grouping by predicted class"""
+    """costs of mistakes, for a model with a grouping by predicted class"""
     prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = "learned"
-    """estimate of a group before its labels: the prior"""
+    """prior of a group's accuracy"""
     interval: float = Field(default=0.95, gt=0, lt=1)
-    """probability inside credible intervals"""
+    """probability of credible intervals"""
     interval_kind: Literal["equal_tailed", "highest_density"] = "equal_tailed"
-    """of accuracy and cost: as much probability on either side, or the shortest interval"""
+    """credible intervals of accuracy and cost: equal-tailed, or highest density (the shortest)"""
     find_within_days: float = Field(default=7.0, gt=0, le=_LONGEST_DAYS)
-    """how soon you want to hear of a change: it sets the next two keys and `drift.window_hours` where they
-    are absent. The shorter, the sooner, and the more labels a day it takes for the same intervals"""
+    """how soon you want to detect a change. It sets the defaults of the next two keys and of
+    `drift.window_hours`. A shorter time needs more labels per day for intervals of the same width"""
     traffic_half_life_days: float | None = Field(default=7.0, gt=0)
-    """traffic that no mark dates counts half after this time; never less, if null"""
+    """half-life of traffic in estimates, where no checkpoint dates the traffic; null is no decay"""
     draw_half_life_hours: float | None = Field(default=24.0, gt=0)
-    """an item is half as likely to be drawn for a label so long after its record arrived; equally likely at
-    every age, if null"""
+    """half-life of an item's chance to be drawn for a label, from the time of its record; null draws items of
+    every age equally"""
     label_half_life_days: float | None = Field(default=None, gt=0)
-    """a label counts half after this time; never less, if null"""
+    """half-life of labels in estimates; null is no decay"""
     forgetting: ForgettingSettings = ForgettingSettings()
     tensors: dict[TensorField, TensorName] = Field(
         default_factory=dict,
-        description="in inference responses: names of tensors that are not called like their field "
+        description="in inference responses: names of tensors that differ from the names of their fields "
         f"({', '.join(f'`{field}`' for field in TENSOR_RULES)})",
     )
 
@@ -238,19 +238,19 @@ class ModelSettings(Frozen):
 
     @property
     def positive_class(self) -> str | None:
-        """The class to be found, if any assessment asks about performance."""
+        """The positive class, if any assessment estimates performance."""
         performances = self.assessments_of(PerformanceSettings).values()
         return next((each.positive_class for each in performances), None)
 
     @property
     def ensemble(self) -> Ensemble | None:
-        """Whose votes tell groups apart, if any assessment asks about an ensemble."""
+        """The ensemble whose votes form groups, if an assessment estimates one."""
         ensembles = self.assessments_of(EnsembleSettings).values()
         return next((Ensemble(tuple(each.members), each.positive_class) for each in ensembles), None)
 
     @property
     def challenge(self) -> Challenge | None:
-        """Whose agreement tells groups apart, if any assessment asks about a challenger."""
+        """The challenger whose agreement forms groups, if an assessment compares one."""
         challenges = self.assessments_of(ChallengeSettings).values()
         return next((Challenge(each.challenger) for each in challenges), None)
 
@@ -272,7 +272,7 @@ class ModelSettings(Frozen):
 
     @property
     def change_run_length(self) -> float | None:
-        """Labels of a group from one change to the next; None where changes are not looked for."""
+        """Expected labels of a group between two changes; None if changes are not detected."""
         return self.forgetting.run_length if self.forgetting.after_change else None
 
 

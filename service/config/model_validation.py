@@ -1,4 +1,4 @@
-"""What makes no sense in the settings of a model though every key by itself does."""
+"""Validation of a model's settings across keys."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, POSITIVE_S
 from service.domain.groupings import ALL, bin_names
 from service.domain.traffic_tables import most_table_bytes
 
-_TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
+_RESERVED = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
 _ALL_ALONE = f"always uses grouping `{ALL}`; remove `grouping` or set it to `{ALL}`"
 
 
 def model_problems(settings: Settings, name: str) -> Problems:
-    """What does not fit together in a model's settings, by the path of its key."""
+    """Conflicts between keys of a model's settings, by path."""
     model, at = settings.models[name], f"models.{name}"
     problems = [
-        (f"{at}.groupings.{grouping}", f"this name is taken, as are {', '.join(_TAKEN)}")
+        (f"{at}.groupings.{grouping}", f"reserved name; reserved are {', '.join(_RESERVED)}")
         for grouping in model.groupings
-        if grouping in _TAKEN
+        if grouping in _RESERVED
     ]
     for grouping, chosen in model.groupings.items():
         problems += _superclass_problems(f"{at}.groupings.{grouping}", model, chosen)
@@ -51,7 +51,7 @@ def model_problems(settings: Settings, name: str) -> Problems:
 
 
 def _vote_problems(settings: Settings, model: str) -> Problems:
-    """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
+    """Limits that are too short for votes, which are stored like values of an attribute."""
     ensemble, challenge = settings.models[model].ensemble, settings.models[model].challenge
     if challenge is not None:
         longest, what = max(map(len, (AGREE, DISAGREE, MISSING))), "the challenger"
@@ -65,17 +65,17 @@ def _vote_problems(settings: Settings, model: str) -> Problems:
 
 
 def _disagreements(model: ModelSettings) -> Iterator[str]:
-    """What the assessments of a model do not have in common though they must."""
+    """Keys that must be the same in several assessments of a model, but differ."""
     if len({one.positive_class for one in model.assessments_of(PerformanceSettings).values()}) > 1:
-        yield "the positive class is one and the same for all of a model"
+        yield "all performance assessments of a model must have the same `positive_class`"
     ensembles = model.assessments_of(EnsembleSettings).values()
     if len({(*one.members, one.positive_class) for one in ensembles}) > 1:
-        yield "members and their class are the same for all ensembles of a model"
+        yield "all ensembles of a model must have the same `members` and `positive_class`"
     challenges = model.assessments_of(ChallengeSettings).values()
     if len({one.challenger for one in challenges}) > 1:
-        yield "the challenger is the same for all challenges of a model"
+        yield "all challenges of a model must have the same `challenger`"
     if challenges and ensembles:
-        yield "a model has an ensemble or a challenger, not both"
+        yield "a model can have an ensemble or a challenger, not both"
 
 
 def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Problems:
@@ -85,20 +85,22 @@ def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Proble
             (at, "costs are estimated per predicted class; add a grouping with `by: predicted_class`")
         )
     if len(model.classes) > CONFUSION_CLASSES:
-        problems.append((at, f"costs are known of models with at most {CONFUSION_CLASSES:,} classes"))
+        problems.append((at, f"costs are limited to models with {CONFUSION_CLASSES:,} classes"))
     classes, seen = set(model.classes), set()
     for i, mistake in enumerate(costs.mistakes):
         pair = mistake.true, mistake.predicted
         named = {"true": mistake.true, "predicted": mistake.predicted}
         problems += [
-            (f"{at}.mistakes.{i}.{key}", f"{name!r} is no class of the model")
+            (f"{at}.mistakes.{i}.{key}", f"{name!r} is not a class of the model")
             for key, name in named.items()
             if name not in classes
         ]
         if mistake.true == mistake.predicted:
-            problems.append((f"{at}.mistakes.{i}", "a right prediction is no mistake, and costs nothing"))
+            problems.append(
+                (f"{at}.mistakes.{i}", "`true` and `predicted` are the same; correct predictions cost 0")
+            )
         if pair in seen:
-            problems.append((f"{at}.mistakes.{i}", "this mistake has a cost already"))
+            problems.append((f"{at}.mistakes.{i}", "duplicate mistake: it already has a cost"))
         seen.add(pair)
     return problems
 
@@ -113,7 +115,7 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
     groups = _group_names(model, assessment.grouping)
     match assessment:
         case IdentificationSettings() | ComparisonSettings() if groups is not None and len(groups) == 1:
-            problems.append((f"{at}.grouping", f"{assessment.task} needs more than one group"))
+            problems.append((f"{at}.grouping", f"{assessment.task} requires more than one group"))
         case IdentificationSettings() if groups is not None and assessment.top_m >= len(groups):
             problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
         case ComparisonSettings():
@@ -136,19 +138,19 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
         return []
     problems = []
     if grouping is None or grouping.by != "predicted_class":
-        problems.append((f"{at}.grouping", f"{metric} needs a grouping with `by: predicted_class`"))
+        problems.append((f"{at}.grouping", f"{metric} requires a grouping with `by: predicted_class`"))
     if len(model.classes) > CONFUSION_CLASSES:
-        problem = f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes"
+        problem = f"{metric} is limited to models with {CONFUSION_CLASSES:,} classes"
         problems.append((f"{at}.metric", problem))
     if metric == "cost" and model.costs is None:
-        problems.append((f"{at}.metric", "cost needs the model's `costs`"))
+        problems.append((f"{at}.metric", "cost requires the model's `costs`"))
     return problems
 
 
 def _binary_problems(
     at: str, model: ModelSettings, assessment: PerformanceSettings | EnsembleSettings
 ) -> Problems:
-    """What does not fit an assessment of one class against all others."""
+    """Problems of an assessment of a binary classifier or an ensemble."""
     problems: Problems = []
     if assessment.positive_class not in model.classes:
         problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
@@ -156,15 +158,17 @@ def _binary_problems(
         problems.append((f"{at}.grouping", f"task {assessment.task} {_ALL_ALONE}"))
     if isinstance(assessment, EnsembleSettings):
         if len(set(assessment.members)) < len(assessment.members):
-            problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
+            problems.append((f"{at}.members", "members must differ from one another"))
         if assessment.targets.wanted.keys() - {"precision"}:
-            problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
+            problems.append((f"{at}.targets", "an ensemble accepts only the target `precision`"))
         return problems
     if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
-        problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
+        problems.append(
+            (f"{at}.task", "performance requires a binary classifier; this model has more than two classes")
+        )
     edges = np.array(model.score_edges)
     if not np.allclose(edges, 1 - edges[::-1], rtol=0, atol=1e-9):
-        problems.append((f"{at}.task", "performance needs `score_bins` that are symmetric about 1/2"))
+        problems.append((f"{at}.task", "performance requires `score_bins` that are symmetric about 0.5"))
     return problems
 
 
@@ -172,12 +176,14 @@ def _between_problems(at: str, between: list[str], groups: list[str] | None) -> 
     if between[0] == between[1]:
         return [(at, "the two groups must differ")]
     return [
-        (at, f"{name!r} is no group of the grouping") for name in between if name not in (groups or between)
+        (at, f"{name!r} is not a group of the grouping")
+        for name in between
+        if name not in (groups or between)
     ]
 
 
 def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:
-    """Names of all groups that a grouping can have; None where traffic decides."""
+    """Names of all groups that a grouping can have; None if they depend on traffic."""
     if grouping == ALL:
         return [ALL]
     if grouping in (SCORE_BIN, POSITIVE_SCORE):
@@ -195,12 +201,12 @@ def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettin
         return []
     members = [name for names in grouping.superclasses.values() for name in names]
     problems = [
-        (f"{at}.superclasses", f"{name!r} is no class of the model")
+        (f"{at}.superclasses", f"{name!r} is not a class of the model")
         for name in dict.fromkeys(members)
         if name not in model.classes
     ]
     problems += [
-        (f"{at}.superclasses", f"class {name!r} stands in {members.count(name)} superclasses, not in one")
+        (f"{at}.superclasses", f"class {name!r} is in {members.count(name)} superclasses; it must be in one")
         for name in model.classes
         if members.count(name) != 1
     ]

@@ -1,7 +1,7 @@
-"""What does not fit together in settings, also where single keys are invalid: all problems at once.
+"""Validation across keys, even while single keys are invalid: all problems are reported at once.
 
-Invalid keys are taken out of the document, and what is left is checked. What may have a problem only because
-a key was taken out is not checked.
+Invalid keys are removed from the document, and the rest is validated. Problems that a removed key may cause
+are not reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.domain.groupings import ALL
 
 _MOST_ATTEMPTS = 5
-"""To take out what is invalid: without a required key, its section is invalid too."""
+"""Attempts to remove invalid keys: without a required key, its section becomes invalid too."""
 
 _OF_TASKS = (POSITIVE_SCORE, VOTES, CHALLENGE)
 """Groupings that a model has if it has an assessment of their task."""
@@ -31,13 +31,13 @@ _ALONE = {("kafka",), ("redis",)}
 
 
 def all_problems(settings: Settings) -> Problems:
-    """What does not fit together, by the paths of keys."""
+    """Conflicts between keys, by path."""
     models = (model_problems(settings, name) for name in settings.models)
     return [*chain.from_iterable(models), *deployment_problems(settings)]
 
 
 def problems_beside(document: dict[str, Any], errors: Iterable[Any]) -> Problems:
-    """What does not fit together in a document besides these errors of its validation."""
+    """Conflicts between keys of a document, besides these validation errors."""
     left, removed = copy.deepcopy(document), set[tuple[Any, ...]]()
     problems = dict(_unknown_groupings(document))
     for _ in range(_MOST_ATTEMPTS):
@@ -84,7 +84,7 @@ def _remove(document: dict[str, Any], path: tuple[Any, ...]) -> None:
 
 
 def _model_problems(settings: Settings, removed: set[tuple[Any, ...]]) -> Iterator[tuple[str, str]]:
-    """What does not fit together in models, apart from what may follow from keys that were removed."""
+    """Conflicts between keys of models that do not depend on removed keys."""
     of_models = [each[1:] for each in removed if each[:1] == ("models",)]
     # An invalid assessment does not matter to the others, nor to the rest of its model.
     parts = [each[:3] if each[1:2] == ("assessments",) else each[:1] for each in of_models]
@@ -97,7 +97,7 @@ def _model_problems(settings: Settings, removed: set[tuple[Any, ...]]) -> Iterat
 
 
 def _deployment_problems(settings: Settings, removed: set[tuple[Any, ...]]) -> Iterator[tuple[str, str]]:
-    """What does not fit together elsewhere, apart from what may follow from keys that were removed."""
+    """Conflicts between other keys that do not depend on removed keys."""
     sections = {each[:1] for each in removed}
     for path, problem in deployment_problems(settings):
         section = (path.partition(".")[0],)

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in our words: the sentences of pydantic are for programmers."""
+"""Messages about invalid values, for operators: those of pydantic are for programmers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from service.config.schema_keys import unknown_key
 from service.config.types import Problems
 
 _KEY = "[key]"
-"""Last part of a path where not an entry of a mapping is wrong, but its name."""
+"""Last part of the path if the name of a mapping's entry is invalid, not its value."""
 
 _EXAMPLES = {"true or false": ': "yes", "no"'}
-"""Of text in quotes that YAML would read as something else."""
+"""Text in quotes that YAML would read as something else."""
 
 _WANTED = {
     "string_type": "must be text",
@@ -41,7 +41,7 @@ _WANTED = {
         "must be a time as RFC 3339 with an offset, such as 2026-01-31T12:00:00Z",
     ),
 }
-"""What a value must be, by the type of error; what it is follows."""
+"""What a value must be, by type of error; what it is follows."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ _LENGTHS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def described(errors: Iterable[Any], notation: Notation = YAML) -> Problems:
-    """Path and problem of all errors; a value that fits none of several types has one."""
+    """Path and problem of all errors; one for a value that matches none of several types."""
     problems: dict[str, str] = {}
     for error in _each_once(errors):
         path, problem = _described(error, notation)
@@ -151,7 +151,7 @@ def _problem(error: Any, path: list[str | int], notation: Notation) -> str:
         case "value_error":
             problem = str(limits["error"])
         case "missing":
-            problem = "required, but absent; add it"
+            problem = "required, but missing; add it"
         case "extra_forbidden":
             problem = notation.unknown_key(path)
         case "union_tag_invalid":
@@ -161,7 +161,7 @@ def _problem(error: Any, path: list[str | int], notation: Notation) -> str:
             known = str(limits["expected"]).replace("'", "`")
             problem = f"must be {known}{_is(given, notation, wants_text=True)}"
         case "string_pattern_mismatch":
-            problem = "must begin with a letter or a digit, and go on with letters, digits, `.`, `_` and `-`"
+            problem = "must start with a letter or a digit, followed by letters, digits, `.`, `_` or `-`"
         case _:
             wanted = notation.wanted.get(kind) or _WANTED.get(kind, f"cannot be used ({kind})")
             problem = f"{wanted}{_is(given, notation, wants_text=kind in _OF_TEXT)}"

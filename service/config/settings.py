@@ -1,4 +1,4 @@
-"""Settings: what Credence can be told; frozen. `service.config.loader` reads them, once."""
+"""All settings of Credence; frozen. `service.config.loader` reads them once, at start."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Topics(Frozen):
     """Names of the Kafka topics."""
 
     predictions: Name = "credence.predictions"
-    """what the models say; read"""
+    """predictions of your models; Credence reads it"""
     label_requests: Name = "credence.label-requests"
-    """what people are asked; written"""
+    """requests for labels; Credence writes it"""
     labels: Name = "credence.labels"
-    """what people answer; read"""
+    """labels from your labellers; Credence reads it"""
     dead_letters: Name = "credence.dead-letters"
-    """messages refused; written"""
+    """refused messages; Credence writes it"""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -45,125 +45,126 @@ class Topics(Frozen):
 
 
 class KafkaSecurity(Frozen):
-    """Who Kafka is, and who Credence is to it. Files hold PEM."""
+    """TLS and authentication of the Kafka connection. Files are PEM."""
 
     protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = "plaintext"
-    """of all connections; with `sasl` a login, with `ssl` encrypted"""
+    """security protocol of all connections: `ssl` encrypts them, `sasl` authenticates Credence"""
     ca_file: str | None = None
-    """certificates by which brokers are known; the system's if absent"""
+    """CA certificates that verify the brokers; default: those of the system"""
     certificate_file: str | None = None
-    """with `ssl`: the certificate that Credence shows, and those above it"""
+    """with `ssl`: client certificate, followed by its intermediate certificates"""
     key_file: str | None = None
-    """the certificate's private key"""
+    """private key of the client certificate"""
     key_password: SecretStr | None = None
-    """of the private key, if it is encrypted"""
+    """password of the private key, if it is encrypted"""
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
-    """of the login"""
+    """SASL mechanism"""
     username: str | None = Field(default=None, min_length=1)
-    """of the login, but for `OAUTHBEARER`"""
+    """SASL username; not for `OAUTHBEARER`"""
     password: SecretStr | None = None
-    """of the login, but for `OAUTHBEARER`"""
+    """SASL password; not for `OAUTHBEARER`"""
     token_file: str | None = None
-    """for `OAUTHBEARER`: a file with the token; read again for every login"""
+    """for `OAUTHBEARER`: file with the token; read again for every connection"""
     token_endpoint: str | None = None
-    """for `OAUTHBEARER`, instead of a file: the URL where client credentials are given for a token; `https`,
-    but for loopback"""
+    """for `OAUTHBEARER`, instead of `token_file`: URL of the token endpoint (client credentials grant); must
+    be `https`, except on loopback"""
     token_ca_file: str | None = None
-    """certificates by which the token endpoint is known; the system's if absent"""
+    """CA certificates that verify the token endpoint; default: those of the system"""
     client_id: str | None = Field(default=None, min_length=1)
-    """for the token endpoint"""
+    """client ID for the token endpoint"""
     client_secret: SecretStr | None = None
-    """for the token endpoint"""
+    """client secret for the token endpoint"""
     scope: str | None = Field(default=None, min_length=1)
-    """what a token is asked for; several, with blanks between"""
+    """scopes of the token, separated by spaces"""
 
 
 class KafkaSettings(Frozen):
-    """How to reach Kafka, and how to read from it."""
+    """Connection to Kafka, and how consumers read from it."""
 
     bootstrap_servers: list[Server] = Field(default=["127.0.0.1:9092"], min_length=1)
-    """brokers to begin with, as host:port"""
+    """brokers for the first connection, as host:port"""
     security: KafkaSecurity = KafkaSecurity()
     topics: Topics = Topics()
     group_prefix: Name = "credence"
-    """consumer groups are `<prefix>.predictions`, …"""
+    """prefix of the consumer groups: `<prefix>.predictions` and `<prefix>.labels`"""
     session_timeout_seconds: PositiveSeconds = 30.0
-    """a silent consumer's partitions move to another one after this time"""
+    """session timeout: if a consumer sends no heartbeat for this long, its partitions are reassigned"""
     instance_id: Name | None = None
-    """a name that this process keeps over restarts and no other one has, such as its pod's; its partitions
-    wait for it while it restarts, for `session_timeout_seconds` at most"""
+    """static group membership: a name that is unique to this process and survives restarts, such as the pod's
+    name. Its partitions are not reassigned during a restart of up to `session_timeout_seconds`"""
     metadata_seconds: PositiveSeconds = 30.0
-    """how soon new partitions and recreated topics are noticed"""
+    """interval at which new partitions and recreated topics are detected"""
     start: Literal["earliest", "latest"] = "earliest"
-    """where to begin with a topic that was never read; partitions added later are read whole"""
+    """where to start reading a new topic; partitions added later are always read from the start"""
     max_poll_records: int = Field(default=10_000, ge=1, le=100_000)
-    """most records that one poll takes"""
+    """maximum number of records per poll"""
     fast_fetch: bool = False
-    """take record batches apart faster than the client library does, if its version is known"""
+    """use a faster parser for record batches; needs a supported version of kafka-python"""
     flush_seconds: PositiveSeconds = 1.0
-    """longest time that facts wait in memory"""
+    """maximum time that consumed records wait in memory before they are written to Redis"""
     flush_records: int = Field(default=50_000, ge=1)
-    """most records that wait in memory"""
+    """maximum number of consumed records that wait in memory"""
     partitions: int = Field(default=4, ge=1)
-    """for `credence topics create`"""
+    """number of partitions of topics that `credence topics create` creates"""
     replication_factor: int = Field(default=1, ge=1)
-    """for `credence topics create`"""
+    """replication factor of topics that `credence topics create` creates"""
 
 
 class RedisSettings(Frozen):
-    """How to reach Redis."""
+    """Connection to Redis."""
 
     url: SecretStr = SecretStr("redis://127.0.0.1:6379/0")
-    """`rediss://` is encrypted; may hold username and password"""
+    """URL of Redis; `rediss://` uses TLS. May contain username and password"""
     username: str | None = Field(default=None, min_length=1)
-    """of the login; the user `default` if absent"""
+    """ACL username; default: the user `default`"""
     password: SecretStr | None = None
-    """of the login, where `url` holds none"""
+    """password, if `url` does not contain it"""
     ca_file: str | None = None
-    """with `rediss://`: certificates by which Redis is known; the system's if absent"""
+    """with `rediss://`: CA certificates that verify Redis; default: those of the system"""
     certificate_file: str | None = None
-    """with `rediss://`: the certificate that Credence shows, and those above it"""
+    """with `rediss://`: client certificate, followed by its intermediate certificates"""
     key_file: str | None = None
-    """the certificate's private key"""
+    """private key of the client certificate"""
     key_password: SecretStr | None = None
-    """of the private key, if it is encrypted"""
+    """password of the private key, if it is encrypted"""
     prefix: Name = "credence"
-    """first part of every key"""
+    """prefix of every key"""
     cluster: bool = False
-    """a Redis Cluster; `url` is of any of its nodes, or a name of them all"""
+    """whether Redis is a Redis Cluster; `url` then names any of its nodes, or a DNS name of all nodes"""
     timeout_seconds: PositiveSeconds = 5.0
-    """for connecting and for every reply"""
+    """timeout for connecting and for each reply"""
 
 
 class MonitoringSettings(Frozen):
-    """Where metrics and health are served, apart from the page. Loopback alone, unless you say otherwise."""
+    """Listener for metrics and health checks; by default on loopback only."""
 
     host: Host = "127.0.0.1"
     port: Port = 8401
 
 
 class HttpSettings(Frozen):
-    """Where the status page and its API are served. Loopback alone, unless you say otherwise."""
+    """Listener for the status page and its API; by default on loopback only."""
 
     host: Host = "127.0.0.1"
     port: Port = 8400
     allowed_hosts: list[str] = Field(default=[])
-    """names to be asked under, such as `localhost` or `*.example.com`; any, if empty. It keeps pages
-    elsewhere from reading this one through a name that they point here (DNS rebinding)"""
+    """accepted values of the `Host` header, such as `localhost` or `*.example.com`; empty accepts any. This
+    protects against DNS rebinding"""
     history_hours: float = Field(default=24.0, gt=0, le=8_760)
-    """how far back the page shows estimates"""
+    """length of the history on the status page"""
 
 
 class ScheduleSettings(Frozen):
-    """How often Credence looks, and asks."""
+    """Intervals of the scheduler."""
 
     tick_seconds: PositiveSeconds = 5.0
-    """time between two rounds"""
+    """interval of rounds, in which estimates are computed and labels requested"""
     lease_seconds: PositiveSeconds = 15.0
-    """a leader that is silent for this long is replaced"""
+    """duration of the leader's lease: another replica takes over after the leader has not renewed it for this
+    long"""
 
     performance_seconds: PositiveSeconds = 30.0
-    """time between two looks at the performance of binary classifiers, beside the rounds"""
+    """interval at which the performance of binary classifiers is estimated, in the background"""
 
     @model_validator(mode="after")
     def _lease_outlives_ticks(self) -> Self:
@@ -173,16 +174,16 @@ class ScheduleSettings(Frozen):
 
 
 class DeadLetterSettings(Frozen):
-    """When bad messages are discarded one by one, and when the consumer stops instead."""
+    """When a consumer pauses, instead of sending more bad messages to the dead-letter topic."""
 
     pause_ratio: Probability = 0.5
-    """stop above this share of bad messages …"""
+    """the consumer pauses if more than this share of messages is bad"""
     pause_window: int = Field(default=1_000, ge=1)
-    """… among the last so many messages"""
+    """number of recent messages for which the share is computed"""
 
 
 class Settings(Frozen):
-    """Everything that Credence can be told."""
+    """All settings of Credence."""
 
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()
@@ -193,15 +194,15 @@ class Settings(Frozen):
     bounds: Bounds = Bounds()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """least severe messages that are logged"""
+    """minimum level of messages that are logged"""
     hash_key: HashKey | None = None
-    """32 hexadecimal digits that decide what is drawn; made and kept in Redis if absent"""
+    """32 hexadecimal digits that determine which items are drawn; default: a random key, stored in Redis"""
     seed: int | None = Field(default=None, ge=0)
-    """of Thompson sampling; unpredictable if absent"""
+    """seed of Thompson sampling; default: unpredictable"""
     models: dict[Name, ModelSettings] = Field(min_length=1)
-    """the deployed classifiers, by the name that their predictions carry"""
+    """the deployed classifiers, by the model name in their predictions"""
     vendors: dict[VendorName, VendorSettings] = Field(default={})
-    """who may be asked, by name; without any, whoever writes to the labels topic answers"""
+    """labelling vendors, by name; without vendors, any producer may write to the labels topic"""
 
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""

@@ -1,4 +1,4 @@
-"""What settings are made of: names, numbers in their bounds, and what all of them have in common."""
+"""Types of settings: names, numbers with limits, and the base class of all sections."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ClassName = Annotated[
     str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
 ]
 Probability = Annotated[float, Field(ge=0, le=1)]
-Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every one")]
+Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is all interfaces")]
 _HIGHEST_PORT = 65_535
-Port = Annotated[int, Field(ge=0, le=_HIGHEST_PORT, description="0 takes a free port")]
+Port = Annotated[int, Field(ge=0, le=_HIGHEST_PORT, description="port to listen on; 0 chooses a free port")]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 Problems = list[tuple[str, str]]

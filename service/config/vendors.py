@@ -12,8 +12,8 @@ VendorName = Annotated[
     str,
     matching(
         r"(?=.{1,64}\Z)[a-z0-9]+(?:[_-][a-z0-9]+)*",
-        "a vendor's name is of lower-case letters and digits, with single - or _ between them, and has "
-        "64 characters at most, so that variables of the environment can spell it",
+        "a vendor's name must be at most 64 lower-case letters and digits, with single - or _ between "
+        "them, so that environment variables can contain it",
     ),
 ]
 Sha256 = Annotated[
@@ -35,19 +35,19 @@ LabelKey = Annotated[
 
 
 class VendorSettings(Frozen):
-    """One labelling vendor: people who answer label requests, behind a tool of their own."""
+    """One labelling vendor: an organization that answers label requests with its own tool."""
 
     models: list[Name] | None = Field(default=None, min_length=1)
-    """whose requests it may be asked; those of all models if absent"""
+    """models whose requests the vendor may get; default: all"""
     share: float = Field(default=1.0, gt=0, le=1_000_000, allow_inf_nan=False)
-    """weight among the vendors of a model"""
+    """relative weight of this vendor when a request is assigned"""
     token_sha256: list[Sha256] = Field(default=[])
-    """SHA-256 of its bearer tokens for the vendor API, each valid; needed for that alone"""
+    """SHA-256 hashes of the vendor's bearer tokens for the vendor API; any of them is valid"""
     label_keys: list[LabelKey] = Field(min_length=1)
-    """secrets that sign its labels on Kafka; each is accepted, and the first one signs what the vendor API
-    writes"""
+    """secrets that sign the vendor's labels on Kafka. A label signed with any of them is accepted; the vendor
+    API signs with the first"""
     topic: Name | None = None
-    """its requests are published here, not on `kafka.topics.label_requests`"""
+    """topic for this vendor's requests, instead of `kafka.topics.label_requests`"""
 
     def label_key_bytes(self) -> list[bytes]:
         """The label keys as HMAC takes them, the one that signs first."""
@@ -55,30 +55,30 @@ class VendorSettings(Frozen):
 
 
 class VendorApiSettings(Frozen):
-    """Where vendors with a token get and answer their requests. Loopback alone, unless you say otherwise."""
+    """Listener and limits of the vendor API; by default on loopback only."""
 
     host: Host = "127.0.0.1"
     port: Port = 8402
     body_bytes: int = Field(default=65_536, ge=1_024)
-    """longest body of a vendor's request; a webhook of Label Studio carries the payload, maybe with a
-    character written as six: give some times bounds.payload_bytes"""
+    """maximum size of a request body. Webhooks of Label Studio contain the payload, with escapes of up to six
+    bytes per character: set several times `bounds.payload_bytes`"""
     requests_per_second: float = Field(default=20.0, gt=0, le=100_000)
-    """of one vendor, in the long run"""
+    """rate limit per vendor"""
     burst: int = Field(default=40, ge=1)
-    """requests that a vendor may make at once before that holds"""
+    """requests that a vendor may send at once before the rate limit applies"""
     wait_seconds: float = Field(default=30.0, ge=0, le=600)
-    """longest time that a vendor may wait for requests to come"""
+    """maximum duration of a long poll for new requests"""
     lease_seconds: PositiveSeconds = 300.0
-    """a claimed request is the claimer's for so long, unless it asks for another time"""
+    """how long a claim lasts, unless the vendor asks for another duration"""
     most: int = Field(default=100, ge=1, le=1_000)
-    """requests that one call may claim"""
+    """maximum number of requests per claim"""
     waits: int = Field(default=10, ge=0, le=1_000)
-    """calls of one vendor that may wait for requests at the same time"""
+    """maximum number of concurrent long polls per vendor"""
     annotations_bytes: int = Field(default=16_777_216, ge=1_024)
-    """longest export of Label Studio that is imported at once"""
+    """maximum size of a Label Studio export in one import"""
     connections: int = Field(default=500, ge=10, le=50_000)
-    """that are open at the same time; further ones are refused with a time to retry"""
+    """maximum number of open connections; further ones are refused with `Retry-After`"""
     certificate_file: str | None = None
-    """PEM: the certificate to show, and those above it; plain HTTP if absent"""
+    """server certificate in PEM format, followed by its intermediate certificates; default: plain HTTP"""
     key_file: str | None = None
-    """PEM: the certificate's private key, not encrypted"""
+    """private key of the certificate in PEM format, not encrypted"""

@@ -107,7 +107,7 @@ def test_a_key_of_an_assessment_is_unknown_in_its_sections(tmp_path: Path) -> No
 )
 def test_a_key_that_a_task_needs_is_named_where_it_is_absent(tmp_path: Path, task: Task, key: str) -> None:
     others = {name: value for name, value in REQUIRED[task].items() if name != key}
-    assert refused(tmp_path, task=task, **others) == [(f"{AT}.{key}", "required, but absent; add it")]
+    assert refused(tmp_path, task=task, **others) == [(f"{AT}.{key}", "required, but missing; add it")]
 
 
 @pytest.mark.parametrize("task", ["guessing", None, ["estimation"], True])
@@ -133,11 +133,11 @@ def test_an_assessment_that_is_no_section_is_named_by_its_path(tmp_path: Path) -
 
 def test_the_page_says_which_tasks_accept_a_key() -> None:
     [row] = [line for line in configuration_page().splitlines() if ".assessments.<name>.top_m`" in line]
-    assert "| with identification: how many groups |" in row
+    assert "| with identification: number of groups to find |" in row
 
 
 def test_the_page_says_nothing_of_tasks_where_all_accept_a_key() -> None:
     [row] = [
         line for line in configuration_page().splitlines() if ".assessments.<name>.max_attempts`" in line
     ]
-    assert "| how often one item is asked for |" in row
+    assert "| maximum number of requests for the same item |" in row

@@ -55,7 +55,7 @@ def test_a_pattern_tells_whether_the_challenger_agrees(votes: dict[str, str], pa
     ("changes", "path", "told"),
     [
         ({"challenger": None}, "next.challenger", "must be text, but is empty"),
-        ({"grouping": CHALLENGE}, "next.grouping", "must begin with a letter or a digit"),
+        ({"grouping": CHALLENGE}, "next.grouping", "must start with a letter or a digit"),
         ({"task": "estimation"}, "next.challenger", "only with challenge"),
         ({"task": "estimation", "margin": 0.1}, "next.margin", "only with challenge"),
         ({"threshold": 0.5}, "next.threshold", "only with performance"),

@@ -68,11 +68,11 @@ def test_a_pattern_tells_who_says_that_it_is_positive(
 @pytest.mark.parametrize(
     ("changes", "path", "told"),
     [
-        ({"members": ["a", "a"]}, "votes.members", "each once"),
+        ({"members": ["a", "a"]}, "votes.members", "differ from one another"),
         ({"members": None}, "votes.members", "must be a list"),
         ({"positive_class": "eggs"}, "votes.positive_class", "must be one of the model's classes"),
         ({"grouping": "score_bin"}, "votes.grouping", "always uses grouping `all`"),
-        ({"targets": {"recall": 0.9}}, "votes.targets", "precision alone"),
+        ({"targets": {"recall": 0.9}}, "votes.targets", "only the target `precision`"),
         ({"threshold": 0.5}, "votes.threshold", "only with performance"),
         ({"task": "estimation"}, "votes.members", "only with ensemble"),
     ],
@@ -135,10 +135,10 @@ def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
     [
         ({"positive_class": "eggs"}, {}, "curve.positive_class", "must be one of the model's classes"),
         ({"positive_class": None}, {}, "curve.positive_class", "must be text"),
-        ({}, {"classes": ["ham", "spam", "eggs"]}, "curve.task", "is of binary classifiers"),
-        ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 1/2"),
+        ({}, {"classes": ["ham", "spam", "eggs"]}, "curve.task", "requires a binary classifier"),
+        ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 0.5"),
         ({"grouping": "score_bin"}, {}, "curve.grouping", "always uses grouping `all`"),
-        ({"metric": "accuracy"}, {}, "curve.metric", "performance is about one of precision_recall"),
+        ({"metric": "accuracy"}, {}, "curve.metric", "task performance accepts precision_recall"),
         ({"task": "estimation"}, {}, "curve.positive_class", "only with performance, ensemble"),
         ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "at most 1"),
     ],
@@ -155,14 +155,17 @@ def test_what_makes_no_sense_is_refused(
 def test_two_positive_classes_of_one_model_are_refused(tmp_path: Path) -> None:
     problems = refused(tmp_path, {"curve": CURVE, "other": CURVE | {"positive_class": "ham"}})
     assert problems == [
-        ("models.mail.assessments", "the positive class is one and the same for all of a model")
+        (
+            "models.mail.assessments",
+            "all performance assessments of a model must have the same `positive_class`",
+        )
     ]
 
 
-def test_the_names_of_built_in_groupings_are_taken(tmp_path: Path) -> None:
+def test_the_names_of_built_in_groupings_are_reserved(tmp_path: Path) -> None:
     [(path, told)] = refused(tmp_path, {}, groupings={POSITIVE_SCORE: {"by": "predicted_class"}})
     assert path == f"models.mail.groupings.{POSITIVE_SCORE}"
-    assert "taken" in told
+    assert "reserved" in told
 
 
 def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_path: Path) -> None:

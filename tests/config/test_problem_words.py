@@ -116,8 +116,8 @@ def test_no_sentence_of_the_library_is_shown_whatever_is_wrong(path: tuple[str |
         (
             "kafka: {topics: {labels: 'a b'}}",
             (
-                "kafka.topics.labels (line 2): must begin with a letter or a digit, "
-                "and go on with letters, digits, `.`, `_` and `-`"
+                "kafka.topics.labels (line 2): must start with a letter or a digit, "
+                "followed by letters, digits, `.`, `_` or `-`"
             ),
         ),
         (

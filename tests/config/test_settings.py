@@ -202,7 +202,7 @@ def test_an_unknown_key_is_named_by_its_path(tmp_path: Path, text: str, path: st
     ],
 )
 def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str) -> None:
-    assert (path, "required, but absent; add it") in refused(tmp_path, text).problems
+    assert (path, "required, but missing; add it") in refused(tmp_path, text).problems
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_the_groupings_that_are_always_there_can_be_assessed(tmp_path: Path, gro
 def test_identification_among_a_single_group_is_refused(tmp_path: Path) -> None:
     error = refused(tmp_path, assessment_text("task: identification, grouping: all"))
     assert error.problems == [
-        ("models.animals.assessments.question.grouping", "identification needs more than one group")
+        ("models.animals.assessments.question.grouping", "identification requires more than one group")
     ]
 
 
@@ -426,19 +426,19 @@ def superclass_problems(directory: Path, superclasses: str) -> list[tuple[str, s
 
 def test_a_superclass_of_an_unknown_class_is_refused(tmp_path: Path) -> None:
     assert superclass_problems(tmp_path, "{pet: [cat, dog, cow]}") == [
-        ("models.animals.groupings.g.superclasses", "'cow' is no class of the model")
+        ("models.animals.groupings.g.superclasses", "'cow' is not a class of the model")
     ]
 
 
 def test_a_class_without_a_superclass_is_refused(tmp_path: Path) -> None:
     assert superclass_problems(tmp_path, "{pet: [cat]}") == [
-        ("models.animals.groupings.g.superclasses", "class 'dog' stands in 0 superclasses, not in one")
+        ("models.animals.groupings.g.superclasses", "class 'dog' is in 0 superclasses; it must be in one")
     ]
 
 
 def test_a_class_in_two_superclasses_is_refused(tmp_path: Path) -> None:
     assert superclass_problems(tmp_path, "{pet: [cat, dog], feline: [cat]}") == [
-        ("models.animals.groupings.g.superclasses", "class 'cat' stands in 2 superclasses, not in one")
+        ("models.animals.groupings.g.superclasses", "class 'cat' is in 2 superclasses; it must be in one")
     ]
 
 
@@ -729,7 +729,7 @@ def test_what_makes_no_sense_is_refused_by_its_key(tmp_path: Path, keys: str, pa
 def test_cost_without_costs_is_refused(tmp_path: Path) -> None:
     keys = "task: identification, metric: cost, grouping: class"
     error = refused(tmp_path, ANIMALS.format(costs="", keys=keys))
-    assert error.problems == [("models.animals.assessments.ask.metric", "cost needs the model's `costs`")]
+    assert error.problems == [("models.animals.assessments.ask.metric", "cost requires the model's `costs`")]
 
 
 @pytest.mark.parametrize(
@@ -869,7 +869,7 @@ def test_every_setting_is_described(model: type[BaseModel]) -> None:
 
 def test_required_settings_are_marked() -> None:
     assert "| `models.<name>.classes` | list" in configuration_page()
-    assert "| **required** | label set, in order |" in configuration_page()
+    assert "| **required** | all classes, in order |" in configuration_page()
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ _SECTIONS: dict[Any, tuple[str, KeyPath]] = {
 }
 """Of maps and lists of sections: their type in words, and what stands in a path for an entry."""
 
-_SOME_TASKS = "A key whose meaning begins with names of tasks is accepted with these tasks alone."
+_SOME_TASKS = "A key whose meaning starts with names of tasks is accepted only with these tasks."
 
 _FAULTY_EXAMPLE = """\
 models:
