@@ -1,7 +1,7 @@
-"""The JSON Schema of the chart's values, with that of the configuration inside.
+"""The JSON Schema of the chart's values, which includes that of the configuration.
 
-What `service.config.settings` refuses, `helm template` refuses too, by the key's path. Two kinds of keys are
-left out: secrets, which belong into a Secret, and what the chart sets itself.
+`helm template` refuses what `service.config.settings` refuses, with the path of the key. Two kinds of keys
+are excluded: secrets, which belong in a Secret, and keys that the chart sets.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SET_BY_CHART = (
     ("vendor_api", "port"),
     ("kafka", "instance_id"),
 )
-"""Keys of the configuration that follow from other values."""
+"""Keys of the configuration that the chart sets from other values."""
 
 ROLES = ("predictions", "labels", "scheduler", "web")
 
 URL_WITHOUT_LOGIN = "^[^@]*$"
-"""What `redis.url` may be: it is a secret as far as it holds a login."""
+"""Pattern of `redis.url`: a URL with a login would be a secret."""
 
 
 class _ChartSchema(GenerateJsonSchema):
@@ -57,7 +57,7 @@ def values_schema() -> Schema:
         }
     _refuse_configuration(schema)
     # Helm gives this key to every chart that another one depends on.
-    schema["properties"]["global"] = {"type": "object", "description": "values of the chart around this one"}
+    schema["properties"]["global"] = {"type": "object", "description": "global values of a parent chart"}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
 
 
@@ -71,7 +71,7 @@ def config_schema() -> Schema:
     url |= {
         "type": "string",
         "pattern": URL_WITHOUT_LOGIN,
-        "description": "without a login, whose password is a secret: CREDENCE_REDIS__PASSWORD_FILE",
+        "description": "URL without a login; set the password with CREDENCE_REDIS__PASSWORD_FILE",
     }
     _without_secrets(schema)
     schema["properties"] = {name: part for name, part in schema["properties"].items() if _has_keys(part)}
@@ -170,7 +170,7 @@ def _has_keys(schema: Schema) -> bool:
 
 
 def _refuse_configuration(schema: Schema) -> None:
-    """Have variables of Credence stand in `config` and `secrets` alone, where keys are checked."""
+    """Refuse variables of Credence in `extraEnv`: `config` and `secrets` validate them."""
     variable = {
         "type": "object",
         "required": ["name"],

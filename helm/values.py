@@ -1,7 +1,7 @@
 """The values of the chart: names, types, defaults and meanings.
 
-`values.yaml`, `values.schema.json` and the chart's README are made from these models. What Kubernetes defines
-itself is passed on as it is, and has no closer type here.
+`values.yaml`, `values.schema.json` and the chart's README are generated from these models. Kubernetes objects
+are passed through unchanged, and have no closer type here.
 """
 
 from __future__ import annotations
@@ -28,63 +28,67 @@ from helm.workload_values import (
 class Image(Values):
     """The image of all processes."""
 
-    repository: str = Field(default="credence", description="where the image is, without a tag")
-    tag: str = Field(default="", description="the chart's `appVersion` if empty")
-    digest: str = Field(default="", description="as `sha256:…`; outranks the tag")
+    repository: str = Field(default="credence", description="image repository, without a tag")
+    tag: str = Field(default="", description="image tag; default: the chart's `appVersion`")
+    digest: str = Field(default="", description="image digest, as `sha256:…`; overrides the tag")
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = Field(
-        default="IfNotPresent", description="when the image is pulled"
+        default="IfNotPresent", description="image pull policy"
     )
-    pull_secrets: list[str] = Field(default=[], description="names of Secrets with a login for the registry")
+    pull_secrets: list[str] = Field(
+        default=[], description="names of Secrets with credentials for the registry"
+    )
 
 
 class Ports(Values):
-    """Ports of the containers; configuration, probes, Services and policies all follow them."""
+    """Container ports, also used in the configuration, probes, Services and NetworkPolicies."""
 
-    monitoring: Port = Field(default=8401, description="metrics and health, of every process")
+    monitoring: Port = Field(default=8401, description="metrics and health checks of every process")
     http: Port = Field(default=8400, description="the status page and its API")
-    vendor_api: Port = Field(default=8402, description="the API of labelling vendors")
+    vendor_api: Port = Field(default=8402, description="the vendor API")
 
 
 class Service(Values):
-    """A Service."""
+    """The Service."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
-        default="ClusterIP", description="its type"
+        default="ClusterIP", description="Service type"
     )
-    port: Port = Field(default=80, description="its port")
-    annotations: Texts = Field(default={}, description="of the Service")
+    port: Port = Field(default=80, description="Service port")
+    annotations: Texts = Field(default={}, description="annotations of the Service")
 
 
 class Ingress(Values):
-    """An Ingress to a Service."""
+    """The Ingress to the Service."""
 
-    enabled: bool = Field(default=False, description="whether there is one")
-    class_name: str = Field(default="", description="the cluster's default if empty")
-    annotations: Texts = Field(default={}, description="of the Ingress, such as who is let in")
-    hosts: list[str] = Field(default=[], description="names that it answers to; all paths are Credence's")
-    tls: list[Object] = Field(default=[], description="certificates: `secretName` and `hosts`")
+    enabled: bool = Field(default=False, description="whether to create an Ingress")
+    class_name: str = Field(default="", description="Ingress class; default: the cluster's default class")
+    annotations: Texts = Field(
+        default={}, description="annotations of the Ingress, such as for authentication"
+    )
+    hosts: list[str] = Field(default=[], description="host names; every path goes to Credence")
+    tls: list[Object] = Field(default=[], description="TLS certificates, each with `secretName` and `hosts`")
 
 
 class Page(Values):
-    """The status page. It asks nobody who he is: an Ingress needs somebody in front who does."""
+    """The status page. It has no authentication: add it at the Ingress or a proxy."""
 
     service: Service = Service()
     ingress: Ingress = Ingress()
 
 
 class VendorApi(Values):
-    """The API of labelling vendors, for vendors of `config.vendors` that have tokens."""
+    """The vendor API, for vendors in `config.vendors` that have tokens."""
 
-    enabled: bool = Field(default=False, description="whether the web processes serve it")
+    enabled: bool = Field(default=False, description="whether the web processes serve the vendor API")
     service: Service = Service()
     ingress: Ingress = Ingress()
 
 
 class Peers(Values):
-    """Who may reach a port."""
+    """Allowed clients of a port."""
 
     from_: list[Object] = Field(
-        default=[], alias="from", description="NetworkPolicyPeers; nobody where there is none"
+        default=[], alias="from", description="NetworkPolicyPeers; empty denies all clients"
     )
 
 
@@ -93,75 +97,76 @@ def _peers(*peers: Object) -> Peers:
 
 
 class Server(Values):
-    """A server that pods may reach."""
+    """A server that pods can connect to."""
 
-    ports: list[Port] = Field(default=[], description="its ports")
-    to: list[Object] = Field(default=[], description="NetworkPolicyPeers; anywhere where there is none")
+    ports: list[Port] = Field(default=[], description="port numbers")
+    to: list[Object] = Field(default=[], description="NetworkPolicyPeers; empty allows any destination")
 
 
 class NetworkPolicy(Values):
-    """Who may reach the pods, and what they may reach. All else is closed."""
+    """Allowed clients and destinations of the pods. All other traffic is denied."""
 
-    enabled: bool = Field(default=True, description="whether there are NetworkPolicies")
+    enabled: bool = Field(default=True, description="whether to create NetworkPolicies")
     monitoring: Peers = Field(
         default=_peers({"namespaceSelector": {}}),
-        description="who may reach metrics; every pod of the cluster by default",
+        description="allowed clients of the metrics; default: every pod in the cluster",
     )
     http: Peers = Field(
         default=_peers({"podSelector": {}}),
-        description="who may reach the page; pods of its namespace by default, so name the Ingress's",
+        description="allowed clients of the status page; default: its namespace. Add your Ingress controller",
     )
     vendor_api: Peers = Field(
-        default=Peers(), description="who may reach the API of vendors; name the Ingress's"
+        default=Peers(), description="allowed clients of the vendor API; add your Ingress controller"
     )
-    dns: Server = Field(default=Server(ports=[53]), description="where names are looked up, by UDP and TCP")
+    dns: Server = Field(default=Server(ports=[53]), description="DNS servers, over UDP and TCP")
     kafka: Server = Field(
         default=Server(),
-        description="the brokers, all of them; without ports those of `config.kafka.bootstrap_servers`",
+        description="all Kafka brokers; default ports: those in `config.kafka.bootstrap_servers`",
     )
     redis: Server = Field(
         default=Server(),
-        description="Redis, and all nodes of a cluster; without ports that of `config.redis.url`, else 6379",
+        description="Redis, or all nodes of a cluster; default port: that in `config.redis.url`, or 6379",
     )
     extra_egress: list[Object] = Field(
-        default=[], description="more NetworkPolicyEgressRules, such as to where tokens are got"
+        default=[], description="additional NetworkPolicyEgressRules, such as for an OAuth token endpoint"
     )
 
 
 class ServiceMonitor(Values):
-    """For the Prometheus Operator: which pods are scraped."""
+    """A ServiceMonitor for the Prometheus Operator."""
 
-    enabled: bool = Field(default=False, description="whether there is a ServiceMonitor")
-    additional_labels: Texts = Field(default={}, description="by which Prometheus chooses it")
-    interval: str = Field(default="15s", description="time between two scrapes")
-    scrape_timeout: str = Field(default="10s", description="for one scrape")
+    enabled: bool = Field(default=False, description="whether to create a ServiceMonitor")
+    additional_labels: Texts = Field(default={}, description="labels that your Prometheus selects")
+    interval: str = Field(default="15s", description="scrape interval")
+    scrape_timeout: str = Field(default="10s", description="scrape timeout")
 
 
 class Rules(Values):
-    """For the Prometheus Operator: recording rules and alerts, those of `deploy/prometheus`."""
+    """PrometheusRules for the Prometheus Operator: the rules and alerts in `deploy/prometheus`."""
 
-    enabled: bool = Field(default=False, description="whether there are PrometheusRules")
-    additional_labels: Texts = Field(default={}, description="by which Prometheus chooses them")
+    enabled: bool = Field(default=False, description="whether to create PrometheusRules")
+    additional_labels: Texts = Field(default={}, description="labels that your Prometheus selects")
     page_url: str = Field(
-        default="https://credence.example", description="where links to the page and its runbooks lead"
+        default="https://credence.example",
+        description="URL of the status page and runbooks, for links in alerts",
     )
     grafana_url: str = Field(
-        default="https://grafana.example", description="where links to the dashboards lead"
+        default="https://grafana.example", description="URL of Grafana, for links in alerts"
     )
 
 
 class Dashboards(Values):
-    """For Grafana's sidecar: the dashboards of `deploy/grafana`."""
+    """ConfigMaps for Grafana's sidecar: the dashboards in `deploy/grafana`."""
 
-    enabled: bool = Field(default=False, description="whether there are ConfigMaps of them")
+    enabled: bool = Field(default=False, description="whether to create the ConfigMaps")
     additional_labels: Texts = Field(
-        default={"grafana_dashboard": "1"}, description="by which the sidecar finds them"
+        default={"grafana_dashboard": "1"}, description="labels that the sidecar selects"
     )
-    annotations: Texts = Field(default={}, description="such as the folder")
+    annotations: Texts = Field(default={}, description="annotations, such as the folder")
 
 
 class Monitoring(Values):
-    """What Prometheus and Grafana get."""
+    """Integration with Prometheus and Grafana."""
 
     service_monitor: ServiceMonitor = ServiceMonitor()
     rules: Rules = Rules()
@@ -169,36 +174,41 @@ class Monitoring(Values):
 
 
 class ServiceAccount(Values):
-    """Who the pods are. They never talk to Kubernetes, and get no token for it."""
+    """The ServiceAccount of the pods. They do not use the Kubernetes API, and no token is mounted."""
 
-    create: bool = Field(default=True, description="whether the chart makes it")
-    name: str = Field(default="", description="its name; the release's if empty")
-    annotations: Texts = Field(default={}, description="of the ServiceAccount")
+    create: bool = Field(default=True, description="whether to create the ServiceAccount")
+    name: str = Field(
+        default="", description="name of the ServiceAccount; default: the full name of the release"
+    )
+    annotations: Texts = Field(default={}, description="annotations of the ServiceAccount")
 
 
 class ChartValues(Values):
     """All values of the chart."""
 
-    name_override: str = Field(default="", description="the chart's name in the names of objects")
-    fullname_override: str = Field(default="", description="the beginning of the names of objects")
+    name_override: str = Field(default="", description="replaces the chart's name in object names")
+    fullname_override: str = Field(default="", description="replaces the prefix of all object names")
     image: Image = Image()
     config: Object = Field(
         default={"models": {}},
-        description="the configuration, as docs/configuration.md tells it, without secrets; the chart "
-        "sets where listeners listen",
+        description="the configuration, as described in docs/configuration.md, without secrets; the chart "
+        "sets hosts and ports of listeners",
     )
     secrets: Secrets = Field(
         default={},
-        description="secrets by reference alone: a variable that ends with `_FILE`, and the key of a "
-        "Secret, which is mounted there",
+        description="references to Secrets, by environment variable that ends with `_FILE`; the chart "
+        "mounts the key as a file",
     )
     ports: Ports = Ports()
-    listen_address: str = Field(default="0.0.0.0", description="in the pods; `::` where there is no IPv4")  # noqa: S104 - NetworkPolicies say who may come
+    listen_address: str = Field(default="0.0.0.0", description="address to listen on; use `::` without IPv4")  # noqa: S104 - NetworkPolicies restrict the clients
     predictions: Consumer = Field(default=Consumer(), description="consumers of predictions")
     labels: Consumer = Field(
         default=Consumer(resources=resources_of("100m", "256Mi", "512Mi")), description="consumers of labels"
     )
-    scheduler: Role = Field(default=Role(), description="rounds and label requests; one of them leads")
+    scheduler: Role = Field(
+        default=Role(),
+        description="processes that compute estimates and request labels; one of them is the leader",
+    )
     web: Web = Web()
     page: Page = Page()
     vendor_api: VendorApi = VendorApi()

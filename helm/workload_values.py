@@ -1,4 +1,4 @@
-"""The values of the chart's workloads: where and how the pods of a role run, and how many."""
+"""The values of the chart's workloads: replicas, resources, rollout and placement of each role."""
 
 from __future__ import annotations
 
@@ -20,155 +20,172 @@ NOBODY = 65_532
 
 
 class Values(BaseModel):
-    """A part of the values. Takes no unknown keys: a misspelt one would silently not hold."""
+    """A section of the values. Unknown keys are errors: a misspelt key would silently have no effect."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 class SecretKey(Values):
-    """One key of a Secret that is there already."""
+    """One key of an existing Secret."""
 
     secret: str = Field(min_length=1, description="name of the Secret")
-    key: str = Field(min_length=1, description="key in it")
+    key: str = Field(min_length=1, description="key in the Secret")
 
 
 Secrets = dict[Annotated[str, Field(pattern=FILE_VARIABLE)], SecretKey]
 
 
 class Disruption(Values):
-    """How many processes of a role may be away at a time when nodes are drained."""
+    """PodDisruptionBudget of the role, for when nodes are drained."""
 
-    enabled: bool = Field(default=True, description="whether there is a PodDisruptionBudget")
-    max_unavailable: int | str = Field(default=1, description="a number, or a share such as `50%`")
+    enabled: bool = Field(default=True, description="whether to create a PodDisruptionBudget")
+    max_unavailable: int | str = Field(
+        default=1, description="maximum number of unavailable pods, or a percentage such as `50%`"
+    )
 
 
 class Rollout(Values):
-    """How a workload goes from one version to the next; a StatefulSet takes `minReadySeconds` alone."""
+    """Rolling update; a StatefulSet uses only `minReadySeconds`."""
 
-    max_surge: int | str = Field(default=1, description="pods above `replicas` meanwhile")
-    max_unavailable: int | str = Field(default=0, description="pods below `replicas` meanwhile")
+    max_surge: int | str = Field(
+        default=1, description="maximum number of pods above `replicas` during an update"
+    )
+    max_unavailable: int | str = Field(
+        default=0, description="maximum number of pods below `replicas` during an update"
+    )
     min_ready_seconds: Seconds = Field(
         default=20,
-        description="a pod must be ready for so long before the next one goes; longer than a scrape "
-        "interval, so that no metric is ever away",
+        description="time that a pod must be ready before the next one is replaced; longer than a scrape "
+        "interval, so that metrics have no gap",
     )
 
 
 class Hpa(Values):
-    """What a HorizontalPodAutoscaler looks at."""
+    """Metrics of the HorizontalPodAutoscaler."""
 
     metric: str = Field(
         default="credence_consumer_lag_records",
-        description="a metric of pods, summed over partitions, of an adapter such as prometheus-adapter",
+        description="pod metric from an adapter such as prometheus-adapter, summed over partitions",
     )
     cpu_utilization: int | None = Field(
-        default=None, ge=1, description="percent of the CPU request, looked at too if given"
+        default=None,
+        ge=1,
+        description="target CPU utilization in percent of the request; default: CPU is not used",
     )
 
 
 class Keda(Values):
-    """How KEDA asks Kafka for the lag."""
+    """The Kafka trigger of KEDA."""
 
-    polling_interval_seconds: Seconds = Field(default=30, description="time between two looks")
-    authentication_ref: str = Field(default="", description="name of a TriggerAuthentication with the login")
+    polling_interval_seconds: Seconds = Field(default=30, description="polling interval")
+    authentication_ref: str = Field(
+        default="", description="name of a TriggerAuthentication with Kafka credentials"
+    )
     metadata: Texts = Field(
-        default={}, description="more of the Kafka trigger's metadata, such as `sasl` and `tls`"
+        default={}, description="additional metadata of the Kafka trigger, such as `sasl` and `tls`"
     )
 
 
 class Autoscaling(Values):
-    """Replicas by consumer lag."""
+    """Autoscaling by consumer lag."""
 
     by: Literal["none", "hpa", "keda"] = Field(
         default="none",
-        description="`replicas` as they are, a HorizontalPodAutoscaler, or a KEDA ScaledObject",
+        description="`none` keeps `replicas`, `hpa` creates a HorizontalPodAutoscaler, `keda` a ScaledObject",
     )
-    min_replicas: int = Field(default=1, ge=1, description="never fewer")
+    min_replicas: int = Field(default=1, ge=1, description="minimum number of replicas")
     max_replicas: int | None = Field(
-        default=None, ge=1, description="never more; `config.kafka.partitions` if absent, and at the most"
+        default=None,
+        ge=1,
+        description="maximum number of replicas; default and upper limit: `config.kafka.partitions`",
     )
-    lag_per_replica: int = Field(default=20_000, ge=1, description="records behind that one replica may have")
+    lag_per_replica: int = Field(
+        default=20_000, ge=1, description="target consumer lag per replica, in records"
+    )
     scale_down_seconds: Seconds = Field(
         default=600,
         le=3_600,
-        description="how long fewer must be enough before one goes: every change moves partitions",
+        description="stabilization window before scaling down, because every change reassigns partitions",
     )
-    hpa: Hpa = Field(default=Hpa(), description="with `by: hpa`")
-    keda: Keda = Field(default=Keda(), description="with `by: keda`")
+    hpa: Hpa = Field(default=Hpa(), description="settings for `by: hpa`")
+    keda: Keda = Field(default=Keda(), description="settings for `by: keda`")
 
 
 class PodSettings(Values):
-    """Where and how pods run."""
+    """Settings of all pods."""
 
-    annotations: Texts = Field(default={}, description="of the pods")
-    labels: Texts = Field(default={}, description="of the pods")
-    node_selector: Texts = Field(default={}, description="labels that their nodes must have")
-    tolerations: list[Object] = Field(default=[], description="taints that they bear")
-    affinity: Object = Field(default={}, description="to nodes and to other pods")
+    annotations: Texts = Field(default={}, description="annotations of the pods")
+    labels: Texts = Field(default={}, description="labels of the pods")
+    node_selector: Texts = Field(default={}, description="node selector")
+    tolerations: list[Object] = Field(default=[], description="tolerations")
+    affinity: Object = Field(default={}, description="node and pod affinity")
     topology_spread_constraints: list[Object] = Field(
         default=[
             {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
             for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
         ],
-        description="how the pods of one role spread; the chart adds the `labelSelector` where there is none",
+        description="topology spread of the pods of each role; the chart adds `labelSelector`",
     )
-    priority_class_name: str = Field(default="", description="which pods go first when nodes are full")
+    priority_class_name: str = Field(default="", description="priority class")
     run_as: int | None = Field(
         default=NOBODY,
         ge=1,
-        description="number of user and group; null leaves them to the platform, as OpenShift wants it",
+        description="user and group ID; null lets the platform choose, as OpenShift requires",
     )
     extra_env: list[Object] = Field(
-        default=[], description="more variables; those of Credence stand in `config` and `secrets`"
+        default=[],
+        description="additional environment variables; set those of Credence in `config` and `secrets`",
     )
-    extra_volumes: list[Object] = Field(default=[], description="more volumes, such as a projected token")
-    extra_volume_mounts: list[Object] = Field(default=[], description="where the container finds them")
+    extra_volumes: list[Object] = Field(
+        default=[], description="additional volumes, such as a projected token"
+    )
+    extra_volume_mounts: list[Object] = Field(default=[], description="mounts of the additional volumes")
 
 
 def resources_of(cpu: str, memory: str, limit: str) -> Object:
-    """What a container asks for, and the most memory that it may take."""
+    """Resource requests of a container, and its memory limit."""
     return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
 
 
 class Role(Values):
-    """One role: a workload of its own."""
+    """One role, with its own workload."""
 
-    replicas: int = Field(default=2, ge=0, description="how many processes")
-    image_tag: str = Field(
-        default="", description="another version than `image`, to upgrade one role after the other"
-    )
+    replicas: int = Field(default=2, ge=0, description="number of pods")
+    image_tag: str = Field(default="", description="image tag for this role only, to upgrade role by role")
     resources: Object = Field(
         default=resources_of("250m", "320Mi", "768Mi"),
-        description="of one process; a CPU limit would only slow catching up",
+        description="resources of one pod; a CPU limit would only slow down catching up with a backlog",
     )
     rollout: Rollout = Rollout()
     termination_grace_period_seconds: Seconds = Field(
-        default=60, description="a process needs up to 45 s to store what it holds when Kafka is slow"
+        default=60,
+        description="termination grace period; a process takes up to 45 s to store its data",
     )
     disruption: Disruption = Disruption()
     secrets: Secrets = Field(
         default={},
-        description="like `secrets` above, for this role alone; outranks them, variable by variable",
+        description="like `secrets` above, for this role only; overrides them by variable",
     )
-    pod: Object = Field(default={}, description="keys of `pod` that differ for this role")
+    pod: Object = Field(default={}, description="overrides of `pod` for this role")
 
 
 class Consumer(Role):
-    """A role that reads a topic; as many replicas as the topic has partitions share the work."""
+    """A role that consumes a topic; replicas beyond the number of partitions are idle."""
 
     kind: Literal["Deployment", "StatefulSet"] = Field(
         default="Deployment",
-        description="with a StatefulSet partitions wait for a pod that restarts, and do not move: "
-        "`kafka.instance_id` is the pod's name",
+        description="kind of workload; in a StatefulSet partitions are not reassigned while a pod restarts, "
+        "because `kafka.instance_id` is the pod's name",
     )
     resources: Object = Field(
         default=resources_of("500m", "384Mi", "1Gi"),
-        description="of one process, which uses one core at most; a CPU limit would only slow catching up",
+        description="resources of one pod, which uses at most one core; a CPU limit would only slow down "
+        "catching up with a backlog",
     )
     rollout: Rollout = Field(
         default=Rollout(max_surge=0, max_unavailable=1),
-        description="one after the other: no partition moves to a pod that leaves next. A StatefulSet takes "
-        "`minReadySeconds` alone",
+        description="rolling update, pod by pod, so that no partition moves to a pod that is replaced next. "
+        "A StatefulSet uses only `minReadySeconds`",
     )
     autoscaling: Autoscaling = Autoscaling()
 
@@ -177,17 +194,20 @@ class Web(Role):
     """Status page and vendor API."""
 
     pre_stop_seconds: Seconds = Field(
-        default=5, description="a pod that ends answers so long still, until no Service names it any more"
+        default=5,
+        description="time that a terminating pod still answers, until it is removed from all Services",
     )
 
 
 class Topics(Values):
-    """A job that creates missing topics before install and upgrade, and so tries the configuration first."""
+    """A hook job that creates missing topics and tests the configuration before install and upgrade."""
 
-    create: bool = Field(default=True, description="whether there is one")
-    resources: Object = Field(default=resources_of("100m", "192Mi", "384Mi"), description="of the job")
-    deadline_seconds: Seconds = Field(default=300, ge=1, description="the job fails after so long")
+    create: bool = Field(default=True, description="whether to run the job")
+    resources: Object = Field(
+        default=resources_of("100m", "192Mi", "384Mi"), description="resources of the job"
+    )
+    deadline_seconds: Seconds = Field(default=300, ge=1, description="deadline of the job")
     secrets: Secrets = Field(
         default={},
-        description="like `secrets`, for this job alone: it may create topics, and others need not",
+        description="like `secrets`, for this job only, for example credentials that can create topics",
     )

@@ -200,7 +200,7 @@ def test_helm_test_passes_where_all_is_well_and_fails_where_it_is_not(release: R
     assert smoke.run(command).returncode == 0
     failed = smoke.run([*command, "--seconds=0", "--model=unknown"])
     assert failed.returncode == 1
-    assert failed.stderr == "the page does not know model unknown\n"
+    assert failed.stderr == "the API does not list model unknown\n"
 
 
 def test_processes_end_well_within_their_grace(release: Release) -> None:

@@ -1,6 +1,6 @@
-"""`helm test`: every process that has an address is ready, and the page's API knows the models.
+"""`helm test`: all processes are ready, and the API lists all models.
 
-Runs in Credence's own image, by Python's library alone.
+Runs in Credence's image and uses only the standard library.
 """
 
 import argparse
@@ -10,15 +10,15 @@ import socket
 import sys
 import time
 
-_PATIENCE_SECONDS = 240.0
+_TIMEOUT_SECONDS = 240.0
 _PAUSE_SECONDS = 2.0
 
 
-def fetched(address: str, path: str, name: str = "") -> tuple[int, bytes]:
-    """Status and body; asked under a name, if it is to be another one than the address."""
+def fetch(address: str, path: str, host: str = "") -> tuple[int, bytes]:
+    """Status and body of a GET request; `host` overrides the Host header."""
     connection = http.client.HTTPConnection(address, timeout=10)
     try:
-        connection.request("GET", path, headers={"Host": name or address})
+        connection.request("GET", path, headers={"Host": host or address})
         reply = connection.getresponse()
         return reply.status, reply.read()
     finally:
@@ -26,45 +26,45 @@ def fetched(address: str, path: str, name: str = "") -> tuple[int, bytes]:
 
 
 def problems(monitoring: str, page: str, page_name: str, models: list[str]) -> list[str]:
-    """What is not as it should be."""
+    """Processes that are not ready, and models that the API does not list."""
     host, _, port = monitoring.rpartition(":")
-    # The name of a headless Service stands for the addresses of all processes.
+    # A headless Service resolves to the addresses of all processes.
     found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
     addresses = [f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip in sorted(found)]
-    answers = {address: fetched(address, "/readyz") for address in addresses}
-    told = [
+    answers = {address: fetch(address, "/readyz") for address in addresses}
+    unmet = [
         f"{address} is not ready: {body.decode(errors='replace')[:500]}"
         for address, (status, body) in answers.items()
         if status != http.client.OK
     ]
-    status, body = fetched(page, "/api/v1/models", page_name)
+    status, body = fetch(page, "/api/v1/models", page_name)
     known = [model["model"] for model in json.loads(body)["models"]] if status == http.client.OK else []
-    told += [f"the page does not know model {name}" for name in models if name not in known]
-    return told or ([] if answers else ["no process has an address"])
+    unmet += [f"the API does not list model {name}" for name in models if name not in known]
+    return unmet or ([] if answers else ["no process found"])
 
 
 def main() -> int:
-    """Try until all is well, or patience ends; the exit code."""
-    parser = argparse.ArgumentParser(description="Ask the processes of a release how they are.")
+    """Retry until there are no problems, or until the timeout; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Check the health of all processes of a release.")
     parser.add_argument(
-        "--monitoring", required=True, help="host and port of all processes, a headless Service"
+        "--monitoring", required=True, help="host and port of the headless Service of all processes"
     )
-    parser.add_argument("--page", required=True, help="host and port of the page")
-    parser.add_argument("--page-name", default="", help="the name that the page is asked under")
-    parser.add_argument("--model", action="append", default=[], help="a model that the page must know")
-    parser.add_argument("--seconds", type=float, default=_PATIENCE_SECONDS, help="patience")
+    parser.add_argument("--page", required=True, help="host and port of the status page")
+    parser.add_argument("--page-name", default="", help="Host header for the status page")
+    parser.add_argument("--model", action="append", default=[], help="a model that the API must list")
+    parser.add_argument("--seconds", type=float, default=_TIMEOUT_SECONDS, help="timeout")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     while True:
         try:
-            told = problems(options.monitoring, options.page, options.page_name, options.model)
+            current = problems(options.monitoring, options.page, options.page_name, options.model)
         except (OSError, http.client.HTTPException) as error:
-            told = [str(error)]
-        if not told:
-            print("all processes are ready, and the page knows the models")
+            current = [str(error)]
+        if not current:
+            print("all processes are ready, and the API lists all models")
             return 0
         if time.monotonic() > end:
-            print("\n".join(told), file=sys.stderr)
+            print("\n".join(current), file=sys.stderr)
             return 1
         time.sleep(_PAUSE_SECONDS)
 

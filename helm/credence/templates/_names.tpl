@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 30 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* Short enough for what is put behind it: a StatefulSet's name may have 52 characters. */ -}}
+{{- /* Leaves room for suffixes: a StatefulSet's name can have at most 52 characters. */ -}}
 {{- define "credence.fullname" -}}
 {{- $name := include "credence.name" . -}}
 {{- $whole := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
@@ -14,7 +14,7 @@
 {{- default $own .Values.serviceAccount.name -}}
 {{- end -}}
 
-{{- /* Takes root, and the tag of a role where it has one. */ -}}
+{{- /* Parameters: root, and optionally the image tag of a role. */ -}}
 {{- define "credence.image" -}}
 {{- $image := .root.Values.image -}}
 {{- if .tag -}}
@@ -26,7 +26,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* What an object is chosen by, and what never changes. */ -}}
+{{- /* Selector labels, which never change. */ -}}
 {{- define "credence.selector" -}}
 app.kubernetes.io/name: {{ include "credence.name" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}

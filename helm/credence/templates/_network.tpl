@@ -1,4 +1,4 @@
-{{- /* Rules of what pods may reach: of some of the servers of `networkPolicy`, and what `extraEgress` adds. */ -}}
+{{- /* Egress rules for the given servers of `networkPolicy`, and `extraEgress`. */ -}}
 {{- define "credence.egress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
 {{- $rules := list -}}

@@ -1,6 +1,6 @@
 {{- define "credence.secretsPath" -}}/run/secrets/credence{{- end -}}
 
-{{- /* Containers that the restricted Pod Security level lets in. */ -}}
+{{- /* Container settings that the restricted Pod Security level requires. */ -}}
 {{- define "credence.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -20,7 +20,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{- /* Where a pod may run and what goes before it, of `pod`; each key begins with a line of its own. */ -}}
+{{- /* Scheduling settings from `pod`; each key starts on a new line. */ -}}
 {{- define "credence.placement" -}}
 {{- with .priorityClassName }}
 priorityClassName: {{ . }}
@@ -40,8 +40,8 @@ affinity:
 {{- end -}}
 
 {{- /*
-The spec of a pod. Takes root, component, args, secrets (those of the role), pod (its overrides), resources, config
-(name of the ConfigMap), serviceAccount; of roles ports, a map of names to numbers, and what else `role` holds.
+The spec of a pod. Parameters: root, component, args, secrets (of the role), pod (overrides), resources, config (name
+of the ConfigMap) and serviceAccount; for roles also ports (numbers by name) and the settings of the role.
 */ -}}
 {{- define "credence.podSpec" -}}
 {{- $root := .root -}}
@@ -51,7 +51,7 @@ The spec of a pod. Takes root, component, args, secrets (those of the role), pod
 {{- $selector := include "credence.selector" (dict "root" $root "component" .component) | fromYaml -}}
 serviceAccountName: {{ .serviceAccount }}
 automountServiceAccountToken: false
-# A Service called credence would make variables that spell no key of the configuration.
+# A Service called credence would create variables like CREDENCE_SERVICE_HOST, which are not configuration keys.
 enableServiceLinks: false
 {{- with $values.image.pullSecrets }}
 imagePullSecrets:
@@ -159,7 +159,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{- /* Annotations of what is there before install and upgrade; takes its weight. A failed hook stays, to be looked at. */ -}}
+{{- /* Annotations of pre-install and pre-upgrade hooks. Parameter: the weight. A failed hook is kept for inspection. */ -}}
 {{- define "credence.hook" -}}
 helm.sh/hook: pre-install,pre-upgrade
 helm.sh/hook-weight: {{ . | quote }}
