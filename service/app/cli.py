@@ -119,7 +119,7 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--connect",
         action="store_true",
-        help="also try Kafka, its topics, Redis, and the rights in both; changes nothing",
+        help="also test the connections to Kafka and Redis, the topics, and the permissions; changes nothing",
     )
     check.add_argument(
         "--role",
@@ -132,16 +132,18 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
     consume = add(
         "consume",
         "role_command:play",
-        "run one consumer; processes share the work, at most one for each partition",
+        "run one consumer; processes share partitions",
     )
     consume.add_argument("roles", nargs=1, choices=["predictions", "labels"], help="topic to consume")
-    schedule = add("schedule", "role_command:play", "run the rounds; one of all replicas requests labels")
+    schedule = add(
+        "schedule", "role_command:play", "compute estimates every round; the leader also requests labels"
+    )
     schedule.set_defaults(roles=["schedule"])
     serve = add("serve", "role_command:play", "serve the status page and its API, without requesting labels")
     serve.set_defaults(roles=["serve"])
     topics = add("topics", "setup_commands:topics", "create the Kafka topics")
     topics.add_argument("action", choices=["create"], help="create topics that do not exist")
-    rights = add("rights", "setup_commands:rights", "print the rights that every role needs, and no more")
+    rights = add("rights", "setup_commands:rights", "print the minimal permissions of every role")
     rights.add_argument(
         "where",
         choices=["kafka", "redis"],
@@ -155,7 +157,7 @@ def _add_documents(commands: Any) -> None:
     about = """\
 Print a new bearer token of the vendor API with its SHA-256, or a new label key. Nothing is stored: put the
 SHA-256 or the key into the configuration, and give the vendor the secret."""
-    text = "make a secret for a labelling vendor"
+    text = "generate a secret for a labelling vendor"
     vendors = add_command(commands, "vendors", "setup_commands:vendors", text, about=about)
     vendors.add_argument("what", choices=["token", "key"], help="kind of secret")
 
@@ -182,7 +184,7 @@ def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
     about = """\
 Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
 cameras half-way, and watch Credence detect it with few labels."""
-    text = "watch it work on a real classifier, with its own broker and Redis"
+    text = "run a demo with a real classifier, and its own broker and Redis"
     demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
     demo.add_argument(
         "part",

@@ -100,7 +100,7 @@ def _group_finding(admin: Any, name: str, operations: set[str]) -> Finding:
 def _rights_finding(what: str, granted: Iterable[Any] | None, operations: set[str]) -> Finding:
     names = {str(getattr(each, "name", each)).upper() for each in granted or ()}
     if not names:
-        return Finding(what, untested="this broker does not say which rights a user has")
+        return Finding(what, untested="this broker does not report permissions")
     if missing := operations - names - ({*operations} if "ALL" in names else set()):
         return Finding(what, f"missing {_listed(missing)}; grant what `credence rights kafka` prints")
     return Finding(what, note=_listed(operations))
@@ -126,7 +126,7 @@ def _redis_rights(connection: Connection, role: str, rights: RedisRights) -> Fin
     what = f"rights in redis for {role}"
     missing = missing_rights(connection, list(_uses(rights)))
     if missing is None:
-        return Finding(what, untested="this takes Redis 7, no cluster, and the right to EVAL")
+        return Finding(what, untested="needs Redis 7 without a cluster, and permission for EVAL")
     if missing:
         return Finding(
             what, f"missing {'; '.join(missing)}; grant the rights that `credence rights redis` prints"

@@ -213,7 +213,7 @@ class Application:
         try:
             keep_hash_key(self._connection, hash_key)
         except Unavailable as error:
-            log.debug("the hash key is looked at later", extra={"cause": str(error)})
+            log.debug("the hash key is checked later", extra={"cause": str(error)})
         except HashKeyChanged as error:
             log.critical("stopping", extra={"cause": str(error)})
             self._fail()

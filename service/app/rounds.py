@@ -178,7 +178,7 @@ class Rounds:
             try:
                 self._lease.release()
             except Unavailable as error:
-                log.warning("the lease ends by itself", extra={"cause": str(error)})
+                log.warning("the lease expires by itself", extra={"cause": str(error)})
         if self._reporter is not None:
             self._reporter.leave()
         self._learner.shutdown(wait=False, cancel_futures=True)
@@ -211,7 +211,7 @@ class Rounds:
         try:
             state = read_pipeline(self._connection, now=self._clock(), estimates_at=min(taken, default=None))
         except Unavailable as error:
-            log.debug("the pipeline is looked at in the next round", extra={"cause": str(error)})
+            log.debug("the health of the pipeline is read in the next round", extra={"cause": str(error)})
             return
         self._pipeline = state
         self._metrics.redis_lost_data(state.reset is not None)
@@ -264,7 +264,7 @@ class Rounds:
             self._metrics.draws_short.labels(model, assessment).inc(count)
         if any(done.issued.values()) or done.expired or done.reissued:
             counts = {key: getattr(done, key) for key in ("issued", "aimed", "expired", "reissued")}
-            log.info("asked for labels", extra={"model": model, **counts})
+            log.info("labels requested", extra={"model": model, **counts})
 
     def _log_budgets(self, model: str) -> None:
         """Log once that a budget is exhausted, and once that it allows labels again."""

@@ -90,7 +90,7 @@ def clear_reference(options: argparse.Namespace) -> int:
 def show_reset(options: argparse.Namespace) -> int:
     """Print the loss of data that nobody has acknowledged."""
     reset = ResetStore(connect(load_settings(options.config, os.environ))).reset()
-    print("Redis has lost nothing" if reset is None else reset_sentence(reset, time.time()))
+    print("Redis has not lost data" if reset is None else reset_sentence(reset, time.time()))
     return 0
 
 
@@ -98,7 +98,7 @@ def acknowledge_reset(options: argparse.Namespace) -> int:
     """Remove the loss of data, and print it."""
     reset = ResetStore(connect(load_settings(options.config, os.environ))).acknowledge()
     print(
-        "Redis has lost nothing" if reset is None else f"acknowledged: {reset_sentence(reset, time.time())}"
+        "Redis has not lost data" if reset is None else f"acknowledged: {reset_sentence(reset, time.time())}"
     )
     return 0
 

@@ -26,24 +26,28 @@ _ASSESSMENT = ("model", "assessment")
 MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_alert_min_accuracy_ratio", "ratio", "The configured alerts.min_accuracy; absent without one.", lambda model: model.settings.alerts.min_accuracy),
     Metric("credence_alert_max_ece_ratio", "ratio", "The configured alerts.max_ece; absent without one.", lambda model: model.settings.alerts.max_ece),
-    Metric("credence_alert_confidence_ratio", "ratio", "The configured alerts.confidence: the posterior probability from which a threshold counts as violated.", lambda model: model.settings.alerts.confidence),
-    Metric("credence_alert_min_labels", "labels", "The configured alerts.min_labels: fewest effective labels with which a threshold counts as violated or met; twice as many for calibration.", lambda model: model.settings.alerts.min_labels),
-    Metric("credence_evidence_alpha_ratio", "ratio", "The configured evidence.alpha.", lambda model: model.settings.evidence.alpha, off_dashboards="what is confirmed depends on it already"),
+    Metric("credence_alert_confidence_ratio", "ratio", "The configured alerts.confidence: the posterior probability at which a threshold counts "
+        "as violated.", lambda model: model.settings.alerts.confidence),
+    Metric("credence_alert_min_labels", "labels", "The configured alerts.min_labels: effective labels that a group needs before a threshold"
+        " counts as violated or met; twice as many for calibration.", lambda model: model.settings.alerts.min_labels),
+    Metric("credence_evidence_alpha_ratio", "ratio", "The configured evidence.alpha.", lambda model: model.settings.evidence.alpha, off_dashboards="`confirmed` already depends on it"),
     Metric("credence_drift_max_distance_ratio", "ratio", "The configured drift.max_distance.", lambda model: model.settings.drift.max_distance),
     Metric("credence_drift_reference_predictions", "predictions", "Predictions in the reference; absent while there is none.", lambda model: model.drift.reference_predictions if model.drift else None),
     Metric("credence_drift_recent_predictions", "predictions", "Predictions that are compared with the reference: those of the last drift.window_hours, or since the reference.", lambda model: model.drift.recent_predictions if model.drift else None),
     Metric("credence_drift_reference_end_timestamp_seconds", "seconds", "When the reference ended.", lambda model: model.drift.reference_until if model.drift else None),
-    Metric("credence_attribute_values_limit", "values", "Most values of one attribute that a partition keeps apart (bounds.attribute_values): those with most traffic.", lambda model: max((one.limit for one in model.attributes.values()), default=None), off_dashboards="the traffic in `__other__` is what matters"),
-    Metric("credence_traffic_predictions_total", "predictions", "Predictions in the traffic, of all consumers together; restarts at 0 when the meaning of cells changes.", lambda model: model.predictions),
+    Metric("credence_attribute_values_limit", "values", "Maximum number of values of one attribute with groups of their own, per partition "
+        "(bounds.attribute_values).", lambda model: max((one.limit for one in model.attributes.values()), default=None), off_dashboards="the traffic in `__other__` is what matters"),
+    Metric("credence_traffic_predictions_total", "predictions", "Predictions counted by all consumers; restarts at 0 with a new layout.", lambda model: model.predictions),
     Metric("credence_pool_items", "items", "Unlabelled items in the pool.", lambda model: model.pool_items),
     Metric("credence_pool_item_age_seconds", "seconds", "Median age of the items in the pool, from a sample; absent while it is empty.", lambda model: model.pool_item_age),
-    Metric("credence_outbox_requests", "requests", "Label requests that wait to be published.", lambda model: model.outbox_size),
-    Metric("credence_outcomes", "labels", "Outcomes in the estimates.", lambda model: model.outcomes, off_dashboards="labels by outcome say the same of every group"),
+    Metric("credence_outbox_requests", "requests", "Label requests that are not published yet.", lambda model: model.outbox_size),
+    Metric("credence_outcomes", "labels", "Outcomes in the estimates.", lambda model: model.outcomes, off_dashboards="labels by outcome show the same for every group"),
     Metric("credence_last_label_timestamp_seconds", "seconds", "When the newest label was given; absent before the first.", lambda model: model.last_label_at),
     Metric("credence_snapshot_timestamp_seconds", "seconds", "When the current estimates were computed.", lambda model: model.taken_at),
 ))
 PROBLEMS = MetricTable[int](("model", "severity"), (
-    Metric("credence_model_problems", "problems", "Problems of the model by severity (critical, warning, info), as on the status page: everything that some alert about the model fires about, without its wait.", lambda count: count, off_dashboards="dashboards show what they are about"),
+    Metric("credence_model_problems", "problems", "Problems of the model by severity (critical, warning, info), as on the status page: "
+        "conditions of all alerts about the model, without their `for` duration.", lambda count: count, off_dashboards="dashboards show what they are about"),
 ))
 ATTRIBUTE = MetricTable[AttributeTraffic](("model", "attribute"), (
     Metric("credence_attribute_values", "values", "Distinct values of the attribute, in all partitions.", lambda attribute: attribute.values, off_dashboards="the traffic in `__other__` is what matters"),
@@ -51,8 +55,10 @@ ATTRIBUTE = MetricTable[AttributeTraffic](("model", "attribute"), (
 ))
 GROUPING = MetricTable[GroupingSnapshot](_GROUPING, (
     Metric("credence_grouping_groups", "groups", "Groups with traffic.", lambda grouping: len(grouping.groups), off_dashboards="the groups folded into `other` are what matters"),
-    Metric("credence_grouping_traffic_share_failing_ratio", "ratio", "Share of the traffic in groups decided to be below alerts.min_accuracy, including those in `other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_failing),
-    Metric("credence_grouping_traffic_share_meeting_ratio", "ratio", "Share of the traffic in groups decided to meet alerts.min_accuracy, including those in `other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_meeting),
+    Metric("credence_grouping_traffic_share_failing_ratio", "ratio", "Share of the traffic in groups that fail alerts.min_accuracy, including those in "
+        "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_failing),
+    Metric("credence_grouping_traffic_share_meeting_ratio", "ratio", "Share of the traffic in groups that meet alerts.min_accuracy, including those in "
+        "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_meeting),
 ))
 SHOWN = MetricTable[ShownGroups](_GROUPING, (
     Metric("credence_grouping_groups_in_other", "groups", "Groups folded into `other` because there are more than bounds.metric_groups; the worst, the most uncertain and alerting groups are exported.", lambda shown: 0 if shown.other is None else len(shown.other.members)),
@@ -64,7 +70,8 @@ DRIFTED = MetricTable[GroupingDrift](_GROUPING, (
 ))
 ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
     Metric("credence_assessment_budget_labels", "labels", "Labels that the budget allows in one period.", lambda state: state.settings.budget.labels),
-    Metric("credence_assessment_budget_remaining_labels", "labels", "Labels that the budget still allows in this period. 0: it is exhausted, and nothing is requested until it renews.", lambda state: state.budget.remaining),
+    Metric("credence_assessment_budget_remaining_labels", "labels", "Labels left in the budget in this period. At 0 it is exhausted, and no labels are "
+        "requested until it renews.", lambda state: state.budget.remaining),
     Metric("credence_assessment_budget_available_labels", "labels", "Labels that may be requested now, for any group: a budget that renews is spread over its period.", lambda state: state.budget.available),
     Metric("credence_assessment_budget_reserve_labels", "labels", "Labels left in this period that only suspected groups may get.", lambda state: state.budget.reserve),
     Metric("credence_requests_open", "requests", "Label requests that wait for an answer.", lambda state: state.open_requests),
@@ -84,15 +91,16 @@ COMPARED = MetricTable[Compared]((*_ASSESSMENT, "first", "second"), (
 ))
 PERFORMANCE = MetricTable[PerformanceSnapshot](_ASSESSMENT, (
     Metric("credence_performance_threshold_ratio", "ratio", "The classifier's configured threshold.", lambda there: there.threshold),
-    Metric("credence_performance_best_threshold_ratio", "ratio", "The threshold that most probably meets all targets.", lambda there: there.thresholds.thresholds[there.thresholds.best]),
-    Metric("credence_performance_best_threshold_probability", "", "Posterior probability that it meets them.", lambda there: there.thresholds.probability[there.thresholds.best]),
+    Metric("credence_performance_best_threshold_ratio", "ratio", "The threshold with the highest probability of meeting all targets.", lambda there: there.thresholds.thresholds[there.thresholds.best]),
+    Metric("credence_performance_best_threshold_probability", "", "Posterior probability that the best threshold meets all targets.", lambda there: there.thresholds.probability[there.thresholds.best]),
     Metric("credence_performance_labels", "labels", "Effective number of labels behind the performance, after weighting and forgetting.", lambda there: there.effective_labels),
-    Metric("credence_performance_misfit", "", "1 if no mixture of two known distributions, one per class, fits the scores, else 0; precision and recall then come from logistic curves fitted to labels.", lambda there: there.misfit),
-    Metric("credence_performance_timestamp_seconds", "seconds", "When the data behind the performance was read.", lambda there: there.taken_at),
+    Metric("credence_performance_misfit", "", "1 if no mixture of two distributions, one per class, fits the scores, else 0; precision "
+        "and recall then come from logistic curves fitted to labels.", lambda there: there.misfit),
+    Metric("credence_performance_timestamp_seconds", "seconds", "When the data for the estimate of performance was read.", lambda there: there.taken_at),
 ))
 MEASURE = MetricTable[_Measured]((*_ASSESSMENT, "measure"), (
     Metric("credence_performance_lower_ratio", "ratio", "Lower end of the credible interval of a binary classifier's precision, recall, f1 or false_positive_rate at its threshold, or of the prevalence of the positive class, by measure.", lambda of: of[0].measures[of[1]].lower.item()),
-    Metric("credence_performance_mean_ratio", "ratio", "Posterior mean of the same.", lambda of: of[0].measures[of[1]].mean.item()),
+    Metric("credence_performance_mean_ratio", "ratio", "Posterior mean of the measure.", lambda of: of[0].measures[of[1]].mean.item()),
     Metric("credence_performance_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda of: of[0].measures[of[1]].upper.item()),
     Metric("credence_performance_target_ratio", "ratio", "The assessment's configured target of a measure; absent without one.", lambda of: of[0].targets.get(of[1])),
     Metric("credence_performance_target_missed_probability", "", "Posterior probability that the measure misses its target at the classifier's threshold.", lambda of: of[0].missed.get(of[1])),
@@ -113,18 +121,22 @@ MEMBERS = MetricTable[EnsembleSnapshot]((*_ASSESSMENT, "member"), (
     Metric("credence_ensemble_member_labels", "labels", "Effective number of labels of items that a member predicts as positive, after weighting and forgetting.", lambda ensemble: ensemble.labels),
 ))
 CHALLENGE = MetricTable[ChallengeSnapshot](_ASSESSMENT, (
-    Metric("credence_challenge_margin_ratio", "ratio", "Difference of accuracies that does not matter (margin).", lambda challenge: challenge.margin),
+    Metric("credence_challenge_margin_ratio", "ratio", "The configured margin: a smaller difference in accuracy counts as none.", lambda challenge: challenge.margin),
     Metric("credence_challenge_known_ratio", "ratio", "Share of the traffic with a prediction of the challenger.", lambda challenge: challenge.known),
-    Metric("credence_challenge_groups", "groups", "Groups in which the two are compared; evidence about one of them must be that many times as strong.", lambda challenge: max(1, len(challenge.groups) - 1)),
+    Metric("credence_challenge_groups", "groups", "Groups in which the two are compared; the e-value limit for one group is multiplied by "
+        "their number.", lambda challenge: max(1, len(challenge.groups) - 1)),
 ))
 CHALLENGED_GROUPS = MetricTable[ChallengeSnapshot]((*_ASSESSMENT, "grouping", "group"), (
-    Metric("credence_challenge_difference_lower_ratio", "ratio", "Lower end of the credible interval of the challenger's accuracy minus the model's. Grouping and group `all` stand for all traffic.", lambda challenge: challenge.difference.lower),
+    Metric("credence_challenge_difference_lower_ratio", "ratio", "Lower end of the credible interval of the challenger's accuracy minus the model's. "
+        "Grouping and group `all` are all traffic.", lambda challenge: challenge.difference.lower),
     Metric("credence_challenge_difference_mean_ratio", "ratio", "Posterior mean of the challenger's accuracy minus the model's.", lambda challenge: challenge.difference.mean),
     Metric("credence_challenge_difference_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda challenge: challenge.difference.upper),
     Metric("credence_challenge_better_probability", "", "Posterior probability that the challenger is more accurate than the model, by more than the margin.", lambda challenge: challenge.better),
-    Metric("credence_challenge_worse_probability", "", "Posterior probability that it is less accurate, by more than the margin.", lambda challenge: challenge.worse),
+    Metric("credence_challenge_worse_probability", "", "Posterior probability that the challenger is less accurate than the model, by more than "
+        "the margin.", lambda challenge: challenge.worse),
     Metric("credence_challenge_better_evidence", "", "E-value: evidence that the challenger is better by more than the margin. If it is not, this ever reaches 20 with a probability of at most 1/20. At most 1e300.", lambda challenge: challenge.evidence_better),
-    Metric("credence_challenge_worse_evidence", "", "E-value: evidence that the challenger is worse by more than the margin, likewise.", lambda challenge: challenge.evidence_worse),
+    Metric("credence_challenge_worse_evidence", "", "E-value: evidence that the challenger is worse by more than the margin. If it is not, "
+        "this ever reaches 20 with a probability of at most 1/20. At most 1e300.", lambda challenge: challenge.evidence_worse),
     Metric("credence_challenge_disagreement_ratio", "ratio", "Share of the traffic on which challenger and model disagree.", lambda challenge: challenge.disagreement),
     Metric("credence_challenge_labels", "labels", "Effective number of labels of disagreements, after weighting and forgetting.", lambda challenge: challenge.labels),
 ))

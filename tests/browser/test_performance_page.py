@@ -112,7 +112,7 @@ def test_the_slider_moves_by_keys_and_shows_what_happens_there(shown: Shown) -> 
     expect(row(page, "Recall")).to_contain_text(percent(there.recall.mean))
     expect(row(page, "False positive rate")).to_contain_text(percent(there.false_positive_rate.mean))
     expect(row(page, "P(all targets met)")).to_contain_text(percent(there.met))
-    expect(row(page, "Called wrongly")).to_contain_text(percent(there.cost.mean))
+    expect(row(page, "Misclassified")).to_contain_text(percent(there.cost.mean))
     expect(slider(page)).to_be_focused()
     expect(slider(page)).to_have_attribute(
         "aria-valuetext",
@@ -158,7 +158,7 @@ def test_above_all_scores_nothing_is_called_positive(shown: Shown) -> None:
     page = shown(the_snapshot())
     slider(page).focus()
     page.keyboard.press("End")
-    expect(page.locator(".picker .at")).to_contain_text("nothing is called positive")
+    expect(page.locator(".picker .at")).to_contain_text("no item is predicted positive")
     expect(row(page, "Recall")).to_contain_text(percent(0.0))
 
 
@@ -208,7 +208,7 @@ def test_before_anything_was_learned_the_section_says_so(shown: Shown) -> None:
 def test_without_labels_the_curve_is_there_and_says_what_it_rests_on(shown: Shown) -> None:
     page = shown(mail(performance(0)))
     expect(page.locator("#performance")).to_contain_text("There are no labels yet")
-    expect(page.locator("#performance")).to_contain_text("0 labels and 200 scores without one")
+    expect(page.locator("#performance")).to_contain_text("0 labels and 200 unlabelled scores")
     expect(page.locator("figure .band").first).to_be_visible()
 
 

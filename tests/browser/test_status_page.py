@@ -162,7 +162,7 @@ def test_an_identification_shows_who_is_worst(visit: Open) -> None:
 
 
 def test_recent_labels_are_listed(visit: Open) -> None:
-    given = visit().get_by_role("region", name="Labels given").locator("tbody tr")
+    given = visit().get_by_role("region", name="Labels", exact=True).locator("tbody tr")
     expect(given).to_have_count(50)
 
 

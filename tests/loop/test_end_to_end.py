@@ -88,7 +88,7 @@ def test_status_shows_groups_and_assessments(finished: tuple[Deployment, Process
 def test_logs_carry_no_payloads(finished: tuple[Deployment, Process, Labeller]) -> None:
     _, process, _ = finished
     text = process.log.read_text()
-    assert '"message": "asked for labels"' in text
+    assert '"message": "labels requested"' in text
     assert "picture" not in text
 
 

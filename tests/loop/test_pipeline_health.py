@@ -217,7 +217,7 @@ def test_a_redis_that_is_emptied_while_credence_runs_is_reported_until_it_is_ack
         assert "Redis was emptied or replaced" in deployment.run_command("reset", "show").stdout
         assert deployment.run_command("reset", "acknowledge").stdout.startswith("acknowledged: Redis was")
         wait_for(lambda: health(process)["reset"] is None, seconds=20, what="the end")
-        assert deployment.run_command("reset", "show").stdout == "Redis has lost nothing\n"
+        assert deployment.run_command("reset", "show").stdout == "Redis has not lost data\n"
         stop(process)
     # What Kafka has of partitions without a record since then is still of the lost data.
     with deployment.process("run") as process:

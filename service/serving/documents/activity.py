@@ -39,7 +39,7 @@ class RecentLabel(Document):
     correct: bool
     score: float
     given_at: Seconds
-    delay_seconds: Seconds = Field(description="from the first issue of its request")
+    delay_seconds: Seconds = Field(description="time from the first issue of its request to the label")
 
 
 class FlowBin(Document):
@@ -56,8 +56,8 @@ class Activity(Document):
 
     model: str
     taken_at: Seconds
-    requests: list[RequestState] = Field(description="the newest first, at most 50")
-    labels: list[RecentLabel] = Field(description="the newest first, at most 50")
+    requests: list[RequestState] = Field(description="newest first, at most 50")
+    labels: list[RecentLabel] = Field(description="newest first, at most 50")
     flow: list[FlowBin] = Field(description="oldest first")
 
 

@@ -38,7 +38,7 @@ class RankedGroup(Document):
 
     group: str
     probability: float = Field(description="posterior probability that it is among the top m")
-    rank: Interval = Field(description="1 is the first of the groups that are searched")
+    rank: Interval = Field(description="1 is the most extreme")
 
 
 class Comparison(Document):
@@ -47,10 +47,10 @@ class Comparison(Document):
     first: str
     second: str
     region: float = Field(
-        description="region of practical equivalence: a difference of accuracies this small does not matter"
+        description="region of practical equivalence: a smaller difference in accuracy counts as none"
     )
     below: float = Field(description="probability that the first is less accurate by more than the region")
-    within: float = Field(description="probability that they differ by the region at most")
+    within: float = Field(description="probability that they differ by at most the region")
     above: float = Field(description="probability that the first is more accurate by more than the region")
 
 
@@ -58,10 +58,10 @@ class MemberState(Document):
     """One member of an ensemble; the first one is the ensemble itself."""
 
     member: str
-    precision: Interval = Field(description="share of the items that it calls positive that are positive")
-    share: float = Field(description="of the traffic that it calls positive")
+    precision: Interval = Field(description="share of predicted positives that are positive")
+    share: float = Field(description="of the traffic that it predicts as positive")
     labels: float = Field(description="effective number of labels of such items")
-    missed: float | None = Field(description="probability that the target is missed; null without one")
+    missed: float | None = Field(description="probability that the target is missed; null without a target")
 
 
 class ChallengeGroup(Document):
@@ -69,7 +69,7 @@ class ChallengeGroup(Document):
 
     group: str
     overall: bool = Field(description="whether this is all traffic rather than a group")
-    share: float = Field(description="of the traffic that has a prediction of the challenger")
+    share: float = Field(description="of the traffic with a prediction of the challenger")
     disagreement: float = Field(description="share of it on which the two disagree")
     labels: float = Field(description="effective number of labels of disagreements")
     difference: Interval = Field(description="accuracy of the challenger minus that of the model")
@@ -102,7 +102,7 @@ class AssessmentState(Document):
         description="policy that chooses what is labelled next; `planned` for an ensemble or a challenge"
     )
     question: str = Field(description="the question in words")
-    found: str = Field(description="the result in words; empty while there is none")
+    found: str = Field(description="the result in words; empty if there is none yet")
     budget: BudgetState
     open_requests: int
     max_in_flight: int

@@ -29,7 +29,7 @@ class FrequentMistake(Document):
     predicted: str
     true: str
     probability: Interval = Field(description="of the true class, given the predicted one")
-    frequency: float = Field(description="posterior mean of the share of all traffic that is confused so")
+    frequency: float = Field(description="posterior mean of the share of all traffic with this mistake")
 
 
 class ConfusionMatrix(Document):

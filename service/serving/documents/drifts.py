@@ -138,7 +138,7 @@ class GroupDrift(Document):
             "ratio",
             "Accuracy expected from the group's recent scores, without labels of the group: by the accuracy of score bins in the model's labels.",
         ),
-        description="accuracy expected from recent scores, by the model's labels of each score bin",
+        description="accuracy expected from recent scores, from the model's labels in each score bin",
     )
     below_expected: float | None = measure(
         lambda drift: drift.below_expected,
@@ -147,7 +147,7 @@ class GroupDrift(Document):
             "",
             "Posterior probability that the group is less accurate than expected from its recent scores: high if scores mean something else here, such as after concept drift.",
         ),
-        description="posterior probability that the group is less accurate than that",
+        description="posterior probability that the group is less accurate than expected from scores",
     )
     bins: list[ScoreBinTraffic]
     sentence: str = Field(description="the same in words")
@@ -157,10 +157,10 @@ class DriftSummary(Document):
     """Drift of recent traffic from the reference, found without labels."""
 
     max_distance: float = Field(description="drift.max_distance of the configuration")
-    reference_predictions: int | None = Field(description="in the reference; null while there is none")
-    reference_until: Seconds | None = Field(description="when it ended; null while there is none")
+    reference_predictions: int | None = Field(description="in the reference; null if there is none yet")
+    reference_until: Seconds | None = Field(description="end of the reference; null if there is none yet")
     recent_predictions: int | None = Field(
-        description="recent predictions that are compared with it; null likewise"
+        description="recent predictions that are compared with the reference; null if there is none yet"
     )
     state: DriftState = Field(
         description="`collecting`: no reference yet; `no_traffic`: no recent predictions; `too_little_traffic`: any drift could "
@@ -168,11 +168,9 @@ class DriftSummary(Document):
     )
     drifted_groups: int = Field(description="drifted groups of all groupings")
     held_groups: int = Field(
-        description="those among them whose recent traffic is too little for another verdict"
+        description="drifted groups whose recent traffic is too little for another verdict"
     )
-    quiet_groups: int = Field(
-        description="groups of the reference, other than score bins, whose traffic has stopped while others' goes on"
-    )
+    quiet_groups: int = Field(description="groups in the reference without recent traffic, except score bins")
     sentence: str = Field(description="the same in words")
 
 

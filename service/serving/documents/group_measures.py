@@ -71,7 +71,7 @@ class GroupState(Document):
         Metric(
             "credence_group_score_mean_ratio",
             "ratio",
-            "Mean score: the accuracy that the model itself claims.",
+            "Mean score: the accuracy that the model claims.",
             other=lambda others, _: others.score_mean,
         ),
         description="mean score",
@@ -210,12 +210,12 @@ class GroupState(Document):
             "Posterior mean of the expected cost of a prediction.",
             "Upper end of the credible interval of the expected cost of a prediction.",
         ),
-        description="expected cost of a prediction, where costs are configured",
+        description="expected cost of a prediction; null if no costs are configured",
     )
     drifted: bool | None = Field(
         description="whether its drift score is above drift.max_distance; null while there is no reference"
     )
-    suspicion: float | None = Field(description="drift score; null likewise")
+    suspicion: float | None = Field(description="drift score; null while there is no reference")
     evidence: GroupEvidenceState | None = Field(
         description="anytime-valid evidence; null if no assessment requests labels for the grouping"
     )

@@ -61,7 +61,7 @@ class Thresholds(Document):
 
     min_accuracy: float | None = Field(description="alerts.min_accuracy of the configuration")
     max_ece: float | None = Field(description="alerts.max_ece of the configuration")
-    confidence: float = Field(description="posterior probability from which a threshold counts as violated")
+    confidence: float = Field(description="posterior probability at which a threshold counts as violated")
     min_labels: float = Field(
         description="effective labels that a verdict needs; twice as many for calibration"
     )
@@ -75,7 +75,7 @@ class GroupingSummary(Document):
     has_threshold: bool = Field(
         description="whether min_accuracy applies: not by score or votes, where groups are expected to differ"
     )
-    groups: int = Field(description="groups that have had traffic")
+    groups: int = Field(description="groups with traffic")
     problems: int = Field(description="problems of its groups")
     meets: int = Field(description="groups that meet min_accuracy")
     open: int = Field(description="groups that are undecided: more labels are needed")
@@ -86,8 +86,10 @@ class AttributeState(Document):
     """Values of one attribute that groupings use."""
 
     attribute: str
-    values: int = Field(description="that have groups of their own")
-    limit: int = Field(description="values with groups of their own, at most (bounds.attribute_values)")
+    values: int = Field(description="values with groups of their own")
+    limit: int = Field(
+        description="maximum number of values with groups of their own (bounds.attribute_values)"
+    )
     other_share: float = Field(description="share of the traffic whose value is in `__other__`")
 
 
@@ -101,8 +103,10 @@ class ModelState(Document):
     predictions: int
     outcomes: int
     pool_items: int
-    pool_item_age_seconds: Seconds | None = Field(description="median, from a sample; null of an empty pool")
-    outbox_size: int = Field(description="label requests that wait to be published")
+    pool_item_age_seconds: Seconds | None = Field(
+        description="median, from a sample; null if the pool is empty"
+    )
+    outbox_size: int = Field(description="label requests that are not published yet")
     attributes: list[AttributeState] = Field(description="the attributes that groupings use")
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")

@@ -21,10 +21,11 @@ class MeasureState(Document):
     measure: Measure
     value: Interval | None = Field(description="null if it does not exist")
     target: float | None = Field(
-        description="configured minimum, or maximum of the false positive rate; null without one"
+        description="configured target: a minimum, or a maximum for the false positive rate; null without a "
+        "target"
     )
     missed: float | None = Field(
-        description="posterior probability that the target is missed; null without one"
+        description="posterior probability that the target is missed; null without a target"
     )
     verdict: Verdict = Field(
         description="whether it meets the target: `meets` or `fails` with enough labels and confidence, else "
@@ -37,7 +38,10 @@ class PerformanceSummary(Document):
 
     name: str = Field(description="of the assessment")
     positive_class: str
-    threshold: float = Field(description="from which score of the positive class on the model calls positive")
+    threshold: float = Field(
+        description="the model's decision threshold: the lowest score of the positive class that it predicts "
+        "as positive"
+    )
     taken_at: Seconds | None = Field(
         description="when the labels and scores for this estimate were read; null before the first estimate"
     )
@@ -58,32 +62,39 @@ class CurvePoint(Document):
     """One point of the precision-recall curve."""
 
     recall: float
-    precision: Range | None = Field(description="at this recall; null if it cannot be reached")
+    precision: Range | None = Field(
+        description="precision at this recall; null if the recall cannot be reached"
+    )
 
 
 class RocPoint(Document):
     """One point of the ROC curve."""
 
     false_positive_rate: float
-    recall: Range | None = Field(description="at this rate; null if it cannot be reached")
+    recall: Range | None = Field(description="recall at this rate; null if the rate cannot be reached")
 
 
 class ThresholdState(Document):
     """Performance if all items from one score on are called positive."""
 
-    threshold: float | None = Field(description="the lowest score that is called positive; null: none is")
+    threshold: float | None = Field(
+        description="the lowest score that is predicted positive; null if none is"
+    )
     precision: Interval | None
     recall: Interval | None
     f1: Interval | None
     false_positive_rate: Interval | None
     met: float | None = Field(description="probability that all targets are met; null without targets")
-    cost: Interval = Field(description="of an item, by `error_costs`")
+    cost: Interval = Field(description="expected cost of an item, from `error_costs`")
 
 
 class CostState(Document):
     """What errors cost."""
 
-    configured: bool = Field(description="else both cost 1, and `cost` is the share of misclassified items")
+    configured: bool = Field(
+        description="false if not configured: both errors cost 1, and `cost` is the share of misclassified "
+        "items"
+    )
     false_positive: float
     false_negative: float
 
@@ -103,7 +114,7 @@ class Seeing(Document):
         description="share of the uncertainty about an item's class that its score removes, in the mixture"
     )
     negative_family: str = Field(description="the mixture's distribution of scores of the negative class")
-    positive_family: str = Field(description="likewise of the positive class")
+    positive_family: str = Field(description="the mixture's distribution of scores of the positive class")
     effective_draws: float = Field(description="effective sample size of the draws of the mixture")
     method: Literal["importance sampling", "walkers"] = Field(description="sampling method")
 
@@ -116,10 +127,12 @@ class PerformanceState(Document):
     taken_at: Seconds = Field(description="when the labels and scores for this estimate were read")
     interval: float = Field(description="probability inside intervals")
     positive_class: str
-    threshold: float = Field(description="from which score on the model calls positive")
+    threshold: float = Field(
+        description="the model's decision threshold: the lowest score that it predicts as positive"
+    )
     labels: int = Field(description="labels used for the estimate")
     scores: int = Field(description="scores of unlabelled items used for the estimate")
-    measures: list[MeasureState] = Field(description="at the model's threshold")
+    measures: list[MeasureState] = Field(description="performance at the model's threshold")
     sentence: str = Field(description="the same in words")
     curve: list[CurvePoint] = Field(description="precision by recall")
     roc: list[RocPoint] = Field(description="recall by false positive rate")
@@ -130,8 +143,8 @@ class PerformanceState(Document):
         description="position in `thresholds` of the one that classifies like the model's threshold"
     )
     best: int = Field(
-        description="position of the threshold that meets all targets most probably; of equal ones, the "
-        "cheapest where error costs are configured, else that of the highest F1"
+        description="position of the threshold with the highest probability of meeting all targets; ties go "
+        "to the lowest cost if error costs are configured, otherwise to the highest F1"
     )
     error_costs: CostState
     seeing: Seeing
@@ -159,5 +172,7 @@ class Recalibration(Document):
     labels: int = Field(description="labels used for the estimate")
     interval: float = Field(description="probability inside intervals")
     how: str = Field(description="how to apply it")
-    coefficients: dict[str, Interval] = Field(description="of the formula in `how`; none of an isotonic map")
+    coefficients: dict[str, Interval] = Field(
+        description="coefficients of the formula in `how`; empty for an isotonic map"
+    )
     table: list[MapPoint] = Field(description="by ascending score")

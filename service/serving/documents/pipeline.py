@@ -15,9 +15,9 @@ from service.store.resets import ResetKind
 class PipelineIssue(Document):
     """One problem of the pipeline."""
 
-    key: str = Field(description="the same for the same problem at any time")
+    key: str = Field(description="stable identifier of the problem")
     severity: Severity
-    alert: str | None = Field(description="the alert that reports it, after a while; null if there is none")
+    alert: str | None = Field(description="the alert that fires if the problem lasts; null if there is none")
     since: Seconds | None = Field(description="when it began; null if unknown")
     sentence: str = Field(description="what is wrong, how bad it is, and what to do")
 
@@ -39,8 +39,8 @@ class RefusedReason(Document):
     topic: str = Field(description="of the example")
     partition: int = Field(description="of the example")
     offset: int = Field(description="of the example")
-    index: int | None = Field(description="its position in an array; null for a single message")
-    field: str = Field(description="the field that is wrong; empty if it is none, or not one alone")
+    index: int | None = Field(description="position in the array; null for a single message")
+    field: str = Field(description="the invalid field; empty if it is not a single field")
     detail: str = Field(description="why, in words")
 
 
@@ -49,7 +49,7 @@ class ConsumerState(Document):
 
     role: str
     member: str = Field(description="host and port of its metrics")
-    state: str = Field(description="as `/readyz` shows it")
+    state: str = Field(description="state, as in `/readyz`")
     silent: bool = Field(description="whether its last report is over 60 s old")
     cause: str = Field(description="why it waits or is paused; empty while it runs")
     state_since: Seconds
@@ -66,7 +66,7 @@ class RoleHealth(Document):
     role: Role
     consumers: int
     lag_records: int
-    lag_seconds: Seconds = Field(description="of the partition that lags most")
+    lag_seconds: Seconds = Field(description="lag of the partition that lags most, in seconds")
     messages: int = Field(description="processed in the last hour, refused ones included")
     refused: list[RefusedReason] = Field(description="the most frequent in the last hour first")
     unassigned: list[int] = Field(description="partitions that no consumer reads")
@@ -94,9 +94,9 @@ class PipelineHealth(PipelineLine):
     """Consumers, leader, age of estimates, and data that Redis lost."""
 
     now: Seconds
-    read_at: Seconds = Field(description="when Redis was read")
+    read_at: Seconds = Field(description="when the health was read from Redis")
     estimates_at: Seconds | None = Field(
-        description="when the oldest estimates of any model were computed; null before the first"
+        description="when the oldest estimates of any model were computed; null before the first round"
     )
     roles: list[RoleHealth]
     consumers: list[ConsumerState]

@@ -38,16 +38,16 @@ class ProblemState(Document):
     sentence: str = Field(description="how bad it is, and how sure that is")
     action: str = Field(description="what to do first")
     alert: str | None = Field(
-        description="the most severe alert about it, also the name of its runbook; null of a note"
+        description="the most severe alert about it, which is also the name of its runbook; null for a note"
     )
     alerts: list[str] = Field(description="all alerts that fire about it")
     grouping: str | None = Field(description="null if it is not about a group")
     group: str | None
     subject: str | None = Field(
-        description="the assessment, the attribute, or the direction of times that it is about; else null"
+        description="the assessment, attribute, or direction of times that it is about; otherwise null"
     )
     probability: float | None = Field(
-        description="posterior probability that the threshold or target is violated; null without one"
+        description="posterior probability that the threshold or target is violated; null if there is none"
     )
     share: float | None = Field(description="of the traffic")
     labels: float | None
@@ -62,13 +62,13 @@ class Headline(Document):
     """The state of a model in a line."""
 
     status: ModelStatus = Field(
-        description="worst severity of its problems; `ok`: none is known, with recent traffic, labels and "
-        "fresh estimates; the others say what is missing to know"
+        description="worst severity of its problems; `ok`: no problem, with recent traffic and up-to-date "
+        "estimates; other values say what is missing"
     )
     title: str = Field(description="the same in words")
-    detail: str = Field(description="the worst problem, or what is missing, in a sentence")
+    detail: str = Field(description="the worst problem, or what is missing, as a sentence")
     problem_count: int = Field(description="of the model")
-    pipeline_problem_count: int = Field(description="of the pipeline, that page or need a fix")
+    pipeline_problem_count: int = Field(description="problems of the pipeline, critical or warning")
     critical: int = Field(description="problems of this severity")
     warning: int = Field(description="the same")
     info: int = Field(description="the same")
@@ -185,7 +185,7 @@ def _missing(snapshot: ModelSnapshot, now: float, tick_seconds: float) -> Iterat
     window, traffic_at = snapshot.settings.drift, snapshot.trends.traffic_at
     asked = snapshot.settings.assessments_of(PerformanceSettings)
     if not snapshot.predictions or traffic_at is None:
-        yield "no_traffic", "No traffic yet", "Estimates appear once predictions of this model arrive."
+        yield "no_traffic", "No traffic yet", "Estimates appear after the first predictions of this model."
         return
     if freshness(snapshot, now, tick_seconds) != "fresh":
         due = f"a round is due every {tick_seconds:g} s"

@@ -7,7 +7,7 @@ import { flowView } from "./flow.js";
 /** @param {any} activity @param {number} width */
 export function activityView(activity, width) {
   const { labels, requests, flow } = activity;
-  // Nobody who answers requests is to learn here what the model said of them.
+  // Labellers must not see predictions here, unless the assessment reveals them.
   const revealed = requests.some((/** @type {any} */ request) => request.predicted_class !== null);
   return [
     h("div", { class: "title" }, h("h2", { id: "activity-title" }, "Recent labels")),
@@ -15,7 +15,7 @@ export function activityView(activity, width) {
     h(
       "div",
       { class: "beside even" },
-      folded("Labels given", labels, ["Given", "Group", "Predicted", "True", "Score", "After"], (label) => [
+      folded("Labels", labels, ["Labelled", "Group", "Predicted", "True", "Score", "After"], (label) => [
         when(label.given_at),
         label.group,
         label.predicted_class,
@@ -27,8 +27,8 @@ export function activityView(activity, width) {
         "Open requests",
         requests,
         revealed
-          ? ["Asked", "Group", "Assessment", "Attempt", "Predicted", "Score"]
-          : ["Asked", "Group", "Assessment", "Attempt"],
+          ? ["Requested", "Group", "Assessment", "Attempt", "Predicted", "Score"]
+          : ["Requested", "Group", "Assessment", "Attempt"],
         (request) => [
           when(request.requested_at),
           request.group ?? "hidden",

@@ -29,7 +29,7 @@ export async function get(path, query = {}) {
   const body = await reply.json();
   if (reply.status === 404) throw new Missing(body.detail ?? "not found");
   if (!reply.ok)
-    throw new Error(typeof body.detail === "string" ? body.detail : `the server answered ${reply.status}`);
+    throw new Error(typeof body.detail === "string" ? body.detail : `status ${reply.status}`);
   return keep(url, { tag: reply.headers.get("ETag"), body });
 }
 

@@ -1,4 +1,4 @@
-/** Standing questions, and what has been found. */
+/** Assessments with their results, budgets and next requests. */
 
 import { h, s } from "./dom.js";
 import { count, duration, percent, pluralize, points, probability, threshold, when } from "./format.js";
@@ -162,7 +162,7 @@ function members(rows) {
       h(
         "tr",
         {},
-        ["Member", "Precision", "Labels", "Calls positive", ...(targeted ? ["Target missed"] : [])].map((title) =>
+        ["Member", "Precision", "Labels", "Predicted positive", ...(targeted ? ["Target missed"] : [])].map((title) =>
           h("th", { scope: "col" }, title),
         ),
       ),
@@ -244,7 +244,7 @@ function comparison(compared) {
   const { first, second, below, within, above } = compared;
   const parts = /** @type {Array<[string, string, number]>} */ ([
     ["below", `${first} is less accurate`, below],
-    ["within", `they differ by ${threshold(compared.region)} at most`, within],
+    ["within", `they differ by at most ${threshold(compared.region)}`, within],
     ["above", `${first} is more accurate`, above],
   ]);
   const label =

@@ -83,7 +83,7 @@ const traffic = (group) => [
   group.missed_traffic >= PARTIAL &&
     h(
       "span",
-      { class: "partial", title: `Up to ${percent(group.missed_traffic)} of its traffic is pluralize in __other__.` },
+      { class: "partial", title: `Up to ${percent(group.missed_traffic)} of its traffic is counted in __other__.` },
       "partial",
     ),
 ];

@@ -12,7 +12,7 @@ export async function load(place, pages) {
   const overview = await get("/models");
   const summary =
     overview.models.find((/** @type {any} */ model) => model.model === place.model) ?? overview.models[0];
-  const unknown = place.model && summary?.model !== place.model ? `There is no model “${place.model}” here.` : null;
+  const unknown = place.model && summary?.model !== place.model ? `Unknown model “${place.model}”.` : null;
   if (!summary || summary.taken_at === null) return { overview, summary, unknown };
   const path = modelPath(summary.model);
   const state = await get(path);

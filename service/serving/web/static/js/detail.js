@@ -65,13 +65,13 @@ function advice(group, state, grouping) {
       `Accuracy is ${interval(group.accuracy)}. ` +
         (wanted === null
           ? "alerts.min_accuracy is not configured, so no alert fires if it is too low."
-          : "Groups by score or by votes have no threshold of their own: where the model is unsure, it should be right less often."),
+          : "Groups by score or votes have no accuracy target, because low scores are expected to be less accurate."),
     );
   }
   if (group.miscalibrated) {
     sentences.push([
       `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} on average, and the ` +
-        `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
+        `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the decision threshold. `,
       runbook("Miscalibrated", grouping),
     ]);
   }
@@ -122,7 +122,7 @@ function failing(group, state, grouping) {
     `The group is ${percent(group.share)} of the traffic` +
       (missed === null
         ? "."
-        : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is fixed, let people check its predictions, or send them to another model.`),
+        : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is fixed, have people review its predictions, or use another model.`),
   ];
 }
 

@@ -51,6 +51,6 @@ function note(drift) {
     ".",
     drift.expected_accuracy !== null &&
       ` Accuracy expected from recent scores: ${percent(drift.expected_accuracy)}; by labels it is lower with a probability of ${probability(drift.below_expected)}.`,
-    drift.volume_ratio !== null && ` Volume: ${percent(drift.volume_ratio)} of the reference's.`,
+    drift.volume_ratio !== null && ` Volume: ${percent(drift.volume_ratio)} of the reference.`,
   ];
 }

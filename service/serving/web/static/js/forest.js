@@ -112,7 +112,7 @@ export function forestLegend(wanted, inside) {
         "span",
         {},
         sample(s("line", { class: "target", x1: 17, x2: 17, y1: 0, y2: 14 })),
-        `wanted: at least ${threshold(wanted)}`,
+        `target: at least ${threshold(wanted)}`,
       ),
   );
 }

@@ -1,4 +1,4 @@
-/** Words that a reader may not know, in one sentence each. */
+/** Terms of the page, explained in one sentence each. */
 
 import { h } from "./dom.js";
 import { threshold } from "./format.js";
@@ -23,29 +23,29 @@ export function groupsHelp(state) {
   return help([
     [
       "Credible interval",
-      `Given the labels, the accuracy lies inside with a probability of ${threshold(state.interval)}; more labels make it narrower.`,
+      `Given the labels, the accuracy is inside with a probability of ${threshold(state.interval)}; more labels make it narrower.`,
     ],
     [
       "Verdict",
-      `Whether the group is as accurate as wanted: “meets” and “fails” have a probability of at least ${sure}, “open” needs more labels.`,
+      `Whether the group meets the accuracy target: “meets” and “fails” have a probability of at least ${sure}, “open” needs more labels.`,
     ],
     [
       "~40 labels, 2 d",
-      "Below “open”: how many more labels a verdict will take (the median), and how long the budgets need to pay for them.",
+      "Below “open”: labels needed until a verdict (median), and the time until then with the current budgets.",
     ],
     [
       "Confirmed, declined",
-      "Anytime-valid evidence confirms that the group is below the wanted accuracy, or less accurate than in its reference.",
+      "Anytime-valid evidence confirms that the group is below its accuracy target, or less accurate than in its reference.",
     ],
     [
       "ECE",
       "Expected calibration error: how far the model's scores are from its accuracy, averaged over score bins.",
     ],
-    ["Gap", "Mean score minus mean accuracy: positive where the model is overconfident."],
+    ["Gap", "Mean score minus mean accuracy: positive if the model is overconfident."],
     ["Traffic", "The group's share of the predictions; recent ones count more."],
     [
       "partial",
-      "Some of the group's traffic is pluralize in “__other__”: its attribute has too many values, and this one was rare at first.",
+      "Some of the group's traffic is counted in “__other__”: its attribute has too many values, and this one was rare at first.",
     ],
     [
       "drifted",
@@ -63,31 +63,31 @@ export const CONFUSION_HELP = /** @type {Array<[string, string]>} */ ([
 ]);
 
 export const ASSESSMENTS_HELP = /** @type {Array<[string, string]>} */ ([
-  ["Assessment", "A standing question about the model; it requests labels within its budget."],
+  ["Assessment", "A question about the model that Credence answers continuously, with labels within a budget."],
   [
     "Next",
     "The next label request goes to a group drawn with these probabilities, so that labels go where they are most informative.",
   ],
-  ["Rank", "Rank of the group (1 is first among those searched for), with its credible interval."],
+  ["Rank", "Rank of the group (1 is the most extreme), with its credible interval."],
 ]);
 
 export const PERFORMANCE_HELP = /** @type {Array<[string, string]>} */ ([
-  ["Precision", "The share of items called positive that are positive."],
-  ["Recall", "The share of positive items that are called positive."],
+  ["Precision", "The share of predicted positives that are positive."],
+  ["Recall", "The share of positive items that are predicted positive."],
   ["F1", "The harmonic mean of precision and recall."],
-  ["False positive rate", "The share of negative items that are called positive."],
+  ["False positive rate", "The share of negative items that are predicted positive."],
   ["P(all targets met)", "The probability that precision, recall and other measures meet all their targets at this threshold."],
-  ["Threshold", "Items whose score of the positive class is at least this are called positive. The slider changes only the view."],
+  ["Threshold", "Items are predicted positive if their score of the positive class is at least this. The slider changes only the view."],
   [
     "Best",
-    "The threshold that meets all targets most probably; of equally good ones the cheapest if error costs are configured, else the one with the highest F1.",
+    "The threshold with the highest probability of meeting all targets. Ties go to the lowest cost if error costs are configured, otherwise to the highest F1.",
   ],
   [
     "Score models",
-    "calibrated: scores are nearly right probabilities. mixture: one distribution per class. informed: a curve like the mixture's. ranked: only their order matters. All four are averaged by how well each predicted the labels.",
+    "calibrated: scores are nearly calibrated probabilities. mixture: one distribution per class. informed: a curve like the mixture's. ranked: only the order of scores matters. The estimate averages all four by how well each predicts the labels.",
   ],
   [
     "Maps",
-    "A map gives the probability that an item of a score is positive, with its interval: by Platt scaling, beta calibration or isotonic regression. The file says how to apply it.",
+    "A calibration map from a score to the probability that the item is positive, with its interval, by Platt scaling, beta calibration or isotonic regression. The file explains how to apply it.",
   ],
 ]);

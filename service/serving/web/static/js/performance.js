@@ -13,7 +13,7 @@ const CURVE_SHARE = 0.56;
 const WAYS = {
   calibrated: "Scores are nearly calibrated probabilities",
   mixture: "Scores follow one distribution per class",
-  informed: "The probability rises with the score like in the mixture",
+  informed: "The probability rises with the score as in the mixture",
   ranked: "Only the order of scores matters",
   average: "No model has most of the weight",
 };
@@ -47,7 +47,7 @@ function one(summary, data, redraw) {
       "p",
       { class: "eyebrow" },
       summary.name,
-      performance && ` · ${pluralize(performance.labels, "label")} and ${pluralize(performance.scores, "score")} without one · estimated `,
+      performance && ` · ${pluralize(performance.labels, "label")} and ${pluralize(performance.scores, "unlabelled score")} · estimated `,
       performance && when(performance.taken_at),
     ),
     h("h3", {}, `Finding ${summary.positive_class}`),
@@ -84,7 +84,7 @@ function scoreModels(models) {
         "p",
         { class: "hint" },
         `The mixture does not fit the scores well (p-value ${probability(models.misfit_p_value)}). ` +
-          "Scores without a label have less weight, so the same certainty needs more labels.",
+          "Unlabelled scores have less weight, so intervals of the same width need more labels.",
       ),
   ];
 }

@@ -14,13 +14,13 @@ const MEASURES = {
   performance_target_missed: "Estimate",
   member_target_missed: "Precision",
 };
-const UNKNOWN_STATE = "Until this is fixed, nobody can know whether the model is well.";
+const UNKNOWN_STATE = "Until this is fixed, the state of the model is unknown.";
 const NO_ANSWER = { status: "no_estimates", title: "State unknown", detail: "Credence does not answer.", problem_count: 0 };
 
-/** Of an answer that is old, nobody knows whether all is well. @param {any} headline @param {boolean} unreachable */
+/** The headline, or an unknown state if the last response is old. @param {any} headline @param {boolean} unreachable */
 export const currentHeadline = (headline, unreachable) => (unreachable && !headline.problem_count ? NO_ANSWER : headline);
 
-/** What is shown small beside a name. @param {any} headline */
+/** The badge beside a model's name. @param {any} headline */
 export function badge(headline) {
   const problems = headline.problem_count + (headline.pipeline_problem_count ?? 0);
   if (problems) return { kind: headline.status === "info" ? "noted" : "fails", text: count(problems) };

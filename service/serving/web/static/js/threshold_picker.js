@@ -108,7 +108,7 @@ function thresholdNotes(performance, picked) {
   const words = [
     picked === performance.operating && "in use",
     picked === performance.best && "the best",
-    performance.thresholds[picked].threshold === null && "nothing is called positive",
+    performance.thresholds[picked].threshold === null && "no item is predicted positive",
   ].filter(Boolean);
   return h("span", { class: "note" }, words.join(", "));
 }
@@ -147,7 +147,7 @@ function wanted(performance, name) {
 
 /** @param {any} performance @param {any} at */
 function cost(performance, at) {
-  if (!performance.error_costs.configured) return row("Called wrongly", measured(at.cost), "");
+  if (!performance.error_costs.configured) return row("Misclassified", measured(at.cost), "");
   const { lower, mean, upper } = at.cost;
   const value = [
     h("span", { class: "value" }, plain(mean)),

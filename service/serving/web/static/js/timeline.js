@@ -30,7 +30,7 @@ export function timelineView(timeline, wanted, change, width) {
   words.label = `Accuracy from ${interval(first.accuracy)} at ${moment(first.time)} to ${interval(last.accuracy)} at ${moment(last.time)}`;
   return figure(
     of,
-    { ...words, note: "Line: mean. Band: credible interval, by the labels of that time." },
+    { ...words, note: "Line: mean. Band: credible interval, with the labels up to that time." },
     percentAxis(y, of),
     bottomAxis(x, of, timeFormat((times[times.length - 1] - times[0]) / 1000)),
     s("path", { class: "band", d: band(points) }),
