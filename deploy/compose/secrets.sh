@@ -1,7 +1,6 @@
 #!/bin/sh
-# Makes the passwords that deploy/compose.yaml reads, in the folder that it reads them from; those that are there
-# already stay. Nobody else may enter the folder; containers see its files alone, and need to read them under users
-# of their own.
+# Creates the passwords that deploy/compose.yaml reads, in its secrets folder. Existing ones are kept. Only you can
+# enter the folder. Containers mount single files, which must be readable for their users.
 set -eu
 
 folder=${CREDENCE_SECRETS:-$(dirname "$0")/secrets}

@@ -25,13 +25,13 @@ def fleet() -> build.Dashboard:
         dashboard(
             FLEET,
             "Credence: all models",
-            "Every model that Credence watches, one row each: how accurate it is and how sure we are, "
-            "where it is probably below its target, and whether labels still come.",
+            "All models that Credence monitors: accuracy with its interval, groups that are probably "
+            "below target, and labels.",
         )
         .with_row(build.Row("Now"))
         .with_panel(
             number(
-                Says("Models", "Models of which Credence has computed estimates.", looks.COUNT, 0),
+                Says("Models", "Models with estimates.", looks.COUNT, 0),
                 Query(f"count({shown('credence_snapshot_timestamp_seconds')}) or vector(0)"),
             )
         )
@@ -39,9 +39,9 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Groups probably below target",
-                    "Groups, of all models and all groupings that you configured, whose accuracy is below "
-                    "alerts.min_accuracy with at least the configured confidence. Above 0, look at the "
-                    "worst groups in the table.",
+                    "Groups of all models and configured groupings whose accuracy is below "
+                    "alerts.min_accuracy with the configured confidence. If above 0, check the worst groups "
+                    "in the table.",
                     looks.COUNT,
                     0,
                     steps=looks.ANY_IS_BAD,
@@ -53,7 +53,7 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Alerts firing",
-                    "Alerts of Credence's rules that fire now; the table below names them.",
+                    "Firing alerts of Credence; the table below lists them.",
                     looks.COUNT,
                     0,
                     steps=looks.ANY_IS_BAD,
@@ -65,8 +65,8 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Labels left",
-                    "Labels that all budgets still allow in their current periods. At 0 nobody is asked "
-                    "until a new window begins.",
+                    "Labels left in all budgets in their current periods. At 0 no labels are requested until "
+                    "a budget renews.",
                     looks.COUNT,
                     0,
                     nothing="no assessment",
@@ -79,8 +79,8 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Oldest snapshot",
-                    "Age of the oldest estimates among all models. It should stay near the time of one "
-                    "tick; if it grows, nothing on these dashboards is current.",
+                    "Age of the oldest estimates of all models. It should stay near schedule.tick_seconds. If"
+                    " it grows, these dashboards are out of date.",
                     looks.SECONDS,
                     0,
                     steps=looks.SNAPSHOT_AGE,
@@ -92,7 +92,7 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Labels in the last hour",
-                    "Label requests that people answered in the last hour, of all models.",
+                    "Label requests of all models that were answered in the last hour.",
                     looks.COUNT,
                     0,
                 ),
@@ -109,8 +109,8 @@ def fleet() -> build.Dashboard:
             lines(
                 Says(
                     "Overall accuracy",
-                    "Posterior mean of each model's accuracy over all its traffic; the model's dashboard "
-                    "has the interval.",
+                    "Posterior mean of each model's accuracy over all traffic. The model's dashboard has the "
+                    "interval.",
                     looks.RATIO,
                     1,
                 ),
@@ -121,7 +121,7 @@ def fleet() -> build.Dashboard:
             lines(
                 Says(
                     "Groups probably below target",
-                    "How many groups of each model are below alerts.min_accuracy with the configured "
+                    "Number of groups of each model that are below alerts.min_accuracy with the configured "
                     "confidence.",
                     looks.COUNT,
                     0,
@@ -134,7 +134,7 @@ def fleet() -> build.Dashboard:
             lines(
                 Says(
                     "Labels answered per hour",
-                    "How fast people answer label requests, by model.",
+                    "Answered label requests by model.",
                     looks.PER_HOUR,
                     1,
                     nothing="no assessment",
@@ -153,12 +153,12 @@ def _models() -> table.Panel:
     return grid(
         Says(
             "Models",
-            "One row a model, the likeliest trouble first. The credible interval is from lower to upper. "
-            "The worst group is the one most probably below alerts.min_accuracy among the groupings that "
-            "you have configured; what is orange or vermillion deserves a look. The model's and the "
-            "group's name lead to the model's dashboard.",
+            "One row per model, sorted by the probability that a group is below target. The worst "
+            "group has the highest probability of being below alerts.min_accuracy among the "
+            "configured groupings. Check values in orange and vermillion. Click a model or a group to"
+            " open its dashboard.",
             looks.PLAIN,
-            nothing="no model has been seen",
+            nothing="no model",
         ),
         {"model": "Model", "grouping": "Worst group's grouping", "group": "Worst group"},
         [

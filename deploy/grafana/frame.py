@@ -50,7 +50,7 @@ def link_to_group(group_field: str) -> list[dict[str, object]]:
     group = f'${{__data.fields["{group_field}"]:percentencode}}'
     here = f"/d/{MODEL}?${{model:queryparam}}&${{grouping:queryparam}}&var-group={group}&{_KEPT}"
     page = f"{_PAGE}?model=${{model:percentencode}}&grouping=${{grouping:percentencode}}&group={group}"
-    return [{"title": "Draw this group", "url": here}, {"title": "Credence's page", "url": page}]
+    return [{"title": "Show this group", "url": here}, {"title": "Credence's page", "url": page}]
 
 
 def link_to_runbook(alert_field: str) -> dict[str, object]:
@@ -137,7 +137,7 @@ def dashboard(
             variable(
                 "job",
                 "Job",
-                "The scrape jobs of Credence's processes.",
+                "Scrape jobs of Credence's processes.",
                 "label_values(credence_build_info, job)",
             )
             .multi(True)
@@ -152,12 +152,12 @@ def dashboard(
     board = board.with_variable(
         build.TextBoxVariable("credence_url")
         .label("Credence's page")
-        .description("Where links to Credence's own page lead: the address of one of its processes.")
+        .description("URL of the status page, for links.")
         .default_value("http://127.0.0.1:8400")
     ).with_variable(
         build.TextBoxVariable("runbooks_url")
         .label("Runbooks")
-        .description("Where the runbooks are; an alert's name is added.")
+        .description("URL of the runbooks; the name of the alert is appended.")
         .default_value("https://credence.example/docs/runbooks")
     )
     for other, other_title in _TITLES.items():

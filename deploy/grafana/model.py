@@ -44,19 +44,19 @@ def _variables() -> list[build.QueryVariable]:
     )
     models = promql.series("credence_snapshot_timestamp_seconds")
     return [
-        variable("model", "Model", "The model that is looked at.", f"label_values({models}, model)").sort(
-            kinds.VariableSort.ALPHABETICAL_ASC
-        ),
+        variable(
+            "model", "Model", "The model that the dashboard shows.", f"label_values({models}, model)"
+        ).sort(kinds.VariableSort.ALPHABETICAL_ASC),
         variable(
             "grouping",
             "Grouping",
-            "How the model's traffic is parted; the grouping of the likeliest trouble stands first.",
+            "Grouping of the model's traffic; the one with the worst group comes first.",
             f"query_result(sort_desc({groupings}))",
         ).regex('/^\\{grouping="(.*)"\\} /'),
         variable(
             "group",
             "Groups",
-            "The groups that are drawn over time; those that are likeliest below target stand first.",
+            "Groups of the panels over time, sorted by probability of being below target.",
             f"query_result(sort_desc({groups}))",
         )
         .regex('/^\\{group="(.*)"\\} /')
@@ -73,8 +73,7 @@ def model() -> build.Dashboard:
         dashboard(
             MODEL,
             "Credence: one model",
-            "Estimates of one model and of its groups, with credible intervals, and which labels "
-            "would tell more.",
+            "Estimates of one model and its groups with credible intervals, and its label requests.",
             _variables(),
             alerts=_FIRING,
             changes=model_evidence.CHANGES,
@@ -84,8 +83,8 @@ def model() -> build.Dashboard:
             number(
                 Says(
                     "Overall accuracy",
-                    "Accuracy over all traffic: the posterior mean, between the ends of its credible "
-                    "interval. A wide interval asks for more labels, not for alarm.",
+                    "Accuracy over all traffic: posterior mean, and credible interval. A wide interval means "
+                    "that there are few labels, not that something is wrong.",
                     looks.RATIO,
                     1,
                     nothing="no traffic",
@@ -114,8 +113,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Groups below target",
-                "Groups, of all groupings that you configured, whose accuracy is below "
-                "alerts.min_accuracy with the configured confidence.",
+                "Groups in all configured groupings whose accuracy is below alerts.min_accuracy with the "
+                "configured confidence.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,
@@ -125,7 +124,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Alerts firing",
-                "Alerts about this model that fire now.",
+                "Firing alerts about this model.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,
@@ -135,7 +134,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Labels left",
-                "Labels that the budgets of all assessments still allow in their current periods.",
+                "Labels left in the budgets of all assessments in their current periods.",
                 looks.COUNT,
                 0,
                 nothing="no assessment",
@@ -146,8 +145,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Last label",
-                "Time since the newest label was given. If it grows while label requests are open, nobody "
-                "answers.",
+                "Time since the latest label. If it grows while label requests are open, nobody answers "
+                "them.",
                 looks.SECONDS,
                 0,
                 nothing="no label yet",
@@ -158,7 +157,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Snapshot",
-                "Age of what is shown here; it should stay near the time of one tick.",
+                "Age of the estimates on this dashboard; it should stay near schedule.tick_seconds.",
                 looks.SECONDS,
                 0,
                 steps=looks.SNAPSHOT_AGE,
@@ -168,8 +167,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Predictions",
-                "How fast predictions come in. Estimates are about this traffic; without it nothing can be "
-                "drawn.",
+                "Rate of predictions. Without traffic there is nothing to estimate, and no item to label.",
                 looks.PER_SECOND,
                 1,
                 nothing="no traffic",

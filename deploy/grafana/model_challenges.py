@@ -48,28 +48,28 @@ def _numbers() -> list[tuple[Says, str]]:
 
     return [
         told(
-            "Challenger is better",
-            "The probability that the challenger is more accurate than the model over all traffic, by more "
-            "than the margin.",
+            "P(challenger is better)",
+            "Posterior probability that the challenger is more accurate than the model over all "
+            "traffic, by more than the margin.",
             "credence_challenge_better_probability",
             _OVERALL,
         ),
         told(
             "Margin",
-            "The difference of accuracies that does not matter.",
+            "A smaller difference in accuracy counts as none.",
             _MARGIN,
             _AT,
         ),
         told(
             "Known",
-            "Share of the traffic whose predictions carry what the challenger says.",
+            "Share of the traffic with the challenger's predictions.",
             "credence_challenge_known_ratio",
             _AT,
         ),
         told(
             "Groups compared",
-            "Groups in which the two are compared: evidence about one of many must be as many times as "
-            "strong.",
+            "Groups in which the two are compared. The e-value limit for one group is multiplied by "
+            "their number.",
             "credence_challenge_groups",
             _AT,
             looks.COUNT,
@@ -84,9 +84,9 @@ def _groups() -> table.Panel:
     return grid(
         Says(
             "Challenger by group",
-            "Accuracy of the challenger less that of the model: the credible interval, from lower to upper; "
-            "the probabilities that it is better or worse by more than the margin; the share of traffic on "
-            "which the two disagree, and the labels of disagreements. Group `all` is all traffic.",
+            "Accuracy of the challenger minus the model: credible interval; probability of being "
+            "better or worse by more than the margin; share of traffic on which the two disagree; and"
+            " labels of disagreements. Group `all` is all traffic.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -105,9 +105,8 @@ def _groups() -> table.Panel:
 def _difference() -> timeseries.Panel:
     return band(
         Says(
-            "Challenger less model",
-            "Accuracy of the challenger less that of the model, over all traffic: the credible interval, and "
-            "the margin.",
+            "Challenger minus model",
+            "Accuracy of the challenger minus the model over all traffic: credible interval, and the margin.",
             looks.RATIO,
             1,
             nothing=_NOTHING,
@@ -122,8 +121,8 @@ def _difference() -> timeseries.Panel:
 def _probabilities() -> timeseries.Panel:
     return lines(
         Says(
-            "Challenger is worse",
-            "The probability that the challenger is worse by more than the margin, by group.",
+            "P(challenger is worse)",
+            "Posterior probability that the challenger is worse by more than the margin, by group.",
             looks.RATIO,
             1,
             nothing=_NOTHING,
@@ -136,8 +135,9 @@ def _probabilities() -> timeseries.Panel:
 def _evidence() -> timeseries.Panel:
     return lines(
         Says(
-            "Evidence about the challenger",
-            "E-values over all traffic: 20 is rarely reached by chance, however often one looks.",
+            "E-values of the challenger",
+            "E-values over all traffic. Without a difference, an e-value ever reaches 20 with a "
+            "probability of at most 5%, under continuous monitoring.",
             looks.PLAIN,
             1,
             nothing=_NOTHING,

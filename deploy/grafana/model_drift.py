@@ -23,7 +23,7 @@ _REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE, "reference": looks.GREE
 
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
-    board = board.with_row(build.Row("Drift, without labels"))
+    board = board.with_row(build.Row("Drift (no labels needed)"))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=6))
     for panel in (_groups(), _suspicion(), _mixes(), _reasons()):
@@ -35,9 +35,8 @@ def _numbers() -> list[tuple[Says, str]]:
     return [
         (
             Says(
-                "Groups that have drifted",
-                "Groups of the chosen grouping whose recent traffic is farther from the reference, noise "
-                "taken off, than drift.max_distance.",
+                "Drifted groups",
+                "Groups in the selected grouping whose drift score exceeds drift.max_distance.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
@@ -48,8 +47,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Reference",
-                "Predictions that recent traffic is compared with: the first ones, or those of the window "
-                "that `credence reference set` has set.",
+                "Predictions in the reference: the first ones, or those in the time window set with "
+                "`credence reference set`.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
@@ -59,7 +58,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Reference ended",
-                "Time since the end of the reference. Set it again when a change is known and right.",
+                "Time since the end of the reference. Set a new reference after an intended change.",
                 looks.SECONDS,
                 0,
                 nothing=_NOTHING,
@@ -69,8 +68,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Recent",
-                "Predictions that are compared with the reference: those of the last drift.window_hours, or "
-                "since the reference.",
+                "Recent predictions that are compared with the reference: those of the last "
+                "drift.window_hours, or since the reference.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
@@ -88,12 +87,12 @@ def _groups() -> table.Panel:
 
     return grid(
         Says(
-            "Groups, by how far they have drifted",
-            "Drift score: how far recent traffic is from the reference, noise taken off; the Jensen-Shannon "
-            "distance of the mix that is farthest, noise included; the largest difference of the cumulative "
-            "shares of scores; recent predictions, 0 where there is no recent traffic; volume over that of "
-            "the reference; and the accuracy that scores promise, with the probability that the group is "
-            "less accurate than that.",
+            "Groups by drift score",
+            "Drift score: Jensen-Shannon distance of recent traffic from the reference, in excess of "
+            "noise; the largest distance including noise; the Kolmogorov-Smirnov statistic of the "
+            "scores; recent predictions (0 without recent traffic); volume relative to the reference;"
+            " and the accuracy expected from scores, with the probability that the group is less "
+            "accurate than expected.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -106,7 +105,7 @@ def _groups() -> table.Panel:
             column("Volume", "credence_group_volume_ratio"),
             column("Expected accuracy", "credence_group_expected_accuracy_ratio"),
             column(
-                "Less accurate than that",
+                "P(below expected)",
                 "credence_group_below_expected_probability",
                 steps=looks.PROBABILITY,
             ),
@@ -121,9 +120,8 @@ def _groups() -> table.Panel:
 def _suspicion() -> timeseries.Panel:
     return lines(
         Says(
-            "Drift of groups over time",
-            "How far the recent traffic of each chosen group is from the reference, noise taken off, and "
-            "drift.max_distance.",
+            "Drift score over time",
+            "Drift score of each selected group, and drift.max_distance.",
             looks.RATIO,
             1,
             nothing=_NOTHING,
@@ -137,9 +135,9 @@ def _suspicion() -> timeseries.Panel:
 def _mixes() -> timeseries.Panel:
     return lines(
         Says(
-            "Drift of all traffic over time",
-            "The Jensen-Shannon distance of all recent traffic from the reference, by what is compared: "
-            "scores, predicted classes, or values of an attribute. A little of it is noise.",
+            "Distance from the reference over time, all traffic",
+            "Jensen-Shannon distance of all recent traffic from the reference, for scores, predicted "
+            "classes, and values of each attribute. It includes noise.",
             looks.RATIO,
             1,
             nothing=_NOTHING,
@@ -154,8 +152,8 @@ def _reasons() -> timeseries.Panel:
     return lines(
         Says(
             "Label requests by reason",
-            "Requests that were issued, by what chose their group: the policy of an assessment, drift, "
-            "or the reference for declines.",
+            "Issued label requests by reason: the policy chose the group, the group has drifted, or "
+            "its reference for declines is incomplete.",
             looks.PER_SECOND,
             3,
             nothing="no assessment",

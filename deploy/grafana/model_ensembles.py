@@ -26,7 +26,7 @@ def chosen() -> build.QueryVariable:
     return variable(
         "ensemble",
         "Ensemble",
-        "The assessment whose ensemble and members are shown.",
+        "The assessment of an ensemble.",
         f"label_values({wanted}, assessment)",
     ).sort(kinds.VariableSort.ALPHABETICAL_ASC)
 
@@ -45,24 +45,24 @@ def _numbers() -> list[tuple[Says, str]]:
     return [
         _number(
             "Labels wanted",
-            "Labels that each member is to have, the ensemble itself included.",
+            "Target number of labels for each member, and for the ensemble itself.",
             "credence_ensemble_wanted_labels",
         ),
         _number(
             "Labels there",
-            "Labels of items that the ensemble or a member calls positive, each counted once, whoever asked "
-            "for them.",
+            "Labels of items that the ensemble or a member predicts as positive, each counted once, "
+            "requested by any assessment.",
             "credence_ensemble_labels",
         ),
         _number(
             "Labels to go",
-            "Labels still to be asked for, so that each member has as many as are wanted.",
+            "Labels still to be requested until each member has its target number.",
             "credence_ensemble_needed_labels",
         ),
         _number(
             "Saved by sharing",
-            "Share of the labels that was saved so far, compared with as many for each member, none shared. "
-            "With three members and the ensemble itself, 75% is the most.",
+            "Share of labels saved so far, compared with the same number for each member without "
+            "sharing. The maximum is 75% for three members and the ensemble.",
             "credence_ensemble_saving_ratio",
             unit=looks.RATIO,
             decimals=1,
@@ -83,9 +83,9 @@ def _members() -> table.Panel:
     return grid(
         Says(
             "Members",
-            "Of what each member calls positive, which share is: the credible interval, from lower to "
-            "upper; the probability that this is below the target; the labels behind it, and the share of "
-            "the traffic that the member calls positive. `ensemble` is its own decision.",
+            "Precision of each member: credible interval; probability of missing the target; labels; "
+            "and share of the traffic that the member predicts as positive. `ensemble` is the "
+            "ensemble's own decision.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -107,8 +107,7 @@ def _itself() -> timeseries.Panel:
     return band(
         Says(
             "Precision of the ensemble",
-            "Of what the ensemble itself calls positive, which share is: the credible interval, and the "
-            "target.",
+            "Precision of the ensemble's own decision: credible interval, and the target.",
             looks.RATIO,
             1,
             nothing=_NOTHING,
@@ -124,7 +123,7 @@ def _precision() -> timeseries.Panel:
     return lines(
         Says(
             "Precision of members",
-            "The posterior mean of every member, and the target. How sure it is stands in the table above.",
+            "Posterior mean of each member, and the target. The table above has the intervals.",
             looks.RATIO,
             1,
             nothing=_NOTHING,
@@ -138,9 +137,9 @@ def _precision() -> timeseries.Panel:
 def _misses() -> timeseries.Panel:
     return lines(
         Says(
-            "Evidence against members",
-            "The probability that a member's precision is below the target, and the confidence from which "
-            "it counts as missed.",
+            "P(target missed) by member",
+            "Posterior probability that a member's precision is below the target, and "
+            "alerts.confidence, at which it counts as missed.",
             looks.RATIO,
             1,
             nothing="no target is configured",
@@ -156,7 +155,7 @@ def _labels() -> timeseries.Panel:
     return lines(
         Says(
             "Labels of members",
-            "Labels among the items that each member calls positive, and how many each is to have.",
+            "Labels of items that each member predicts as positive, and the target number.",
             looks.COUNT,
             0,
             nothing=_NOTHING,
@@ -171,9 +170,9 @@ def _labels() -> timeseries.Panel:
 def _costs() -> timeseries.Panel:
     return lines(
         Says(
-            "Labels asked, and to go",
-            "Labels that serve the ensemble and its members, and those still to be asked for. Labels to go "
-            "grow again when traffic changes, or when old labels are forgotten.",
+            "Labels so far, and to go",
+            "Labels for the ensemble and its members, and labels still to be requested. Labels to go "
+            "increase when traffic changes, or when old labels lose weight.",
             looks.COUNT,
             0,
             nothing=_NOTHING,

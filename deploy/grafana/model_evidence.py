@@ -15,7 +15,7 @@ _MODEL = 'model="$model"'
 _ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
 _CHANGED = "credence_group_confirmed_change_timestamp_seconds"
 _ANEW = "credence_group_change_point_timestamp_seconds"
-_NOTHING = "no assessment asks for labels by this grouping"
+_NOTHING = "no assessment requests labels by this grouping"
 _KINDS = {
     "below_threshold": "Below target",
     "declined": "Declined",
@@ -29,19 +29,19 @@ CHANGES = f"{shown(_CHANGED, *_ALL_GROUPS, by='group')} * 1000"
 
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
-    board = board.with_row(build.Row("Evidence about $grouping, which may be looked at any time"))
+    board = board.with_row(build.Row("Anytime-valid evidence by $grouping"))
     return board.with_panel(_confirmed()).with_panel(_e_values()).with_panel(_bounds())
 
 
 def _confirmed() -> table.Panel:
     return grid(
         Says(
-            "What is confirmed, by group",
-            "1 where evidence confirms that a group is below alerts.min_accuracy, less accurate than its "
-            "reference, miscalibrated, or has changed. Of all that is confirmed about the model, a share of "
-            "evidence.alpha is false on average, at the most, however often you look. `Changed at` is when a "
-            "group became less accurate; from `Re-estimated since` on labels count in full, as its accuracy "
-            "has probably changed.",
+            "Confirmed findings by group",
+            "1 if evidence confirms that a group is below alerts.min_accuracy, less accurate than its"
+            " reference, miscalibrated, or has changed. The false discovery rate of all confirmed "
+            "findings about the model is at most evidence.alpha, under continuous monitoring. "
+            "`Changed at` is the most probable time of a confirmed decline. Labels from before "
+            "`Change point` are down-weighted, because the accuracy has probably changed.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -58,9 +58,9 @@ def _confirmed() -> table.Panel:
                 for kind, title in _KINDS.items()
             ),
             Column("Changed at", f"{_group(_CHANGED)} * 1000", looks.TIME),
-            Column("Re-estimated since", f"{_group(_ANEW)} * 1000", looks.TIME),
+            Column("Change point", f"{_group(_ANEW)} * 1000", looks.TIME),
             Column("Labels", _group("credence_group_evidence_labels"), looks.COUNT, 0),
-            Column("Of the reference", _group("credence_group_evidence_reference_labels"), looks.COUNT, 0),
+            Column("In reference", _group("credence_group_evidence_reference_labels"), looks.COUNT, 0),
         ],
         links={"Group": link_to_group("Group")},
         sort="Below target",
@@ -71,8 +71,8 @@ def _e_values() -> timeseries.Panel:
     return lines(
         Says(
             "E-values against $grouping",
-            "Decimal logarithm of the highest e-values, at most five of each kind: 2 is evidence of a "
-            "hundred to one. The more groups arrived earlier, the more evidence a group needs.",
+            "Decimal logarithm of the five highest e-values of each kind; 2 is an e-value of 100. A "
+            "group that appeared later needs a higher e-value.",
             looks.PLAIN,
             2,
             nothing=_NOTHING,
@@ -92,8 +92,8 @@ def _e_values() -> timeseries.Panel:
 def _bounds() -> timeseries.Panel:
     return lines(
         Says(
-            "Accuracy that is sure at all times",
-            "Bounds that hold the accuracy at all times at once, the five lowest of each.",
+            "Confidence sequences of accuracy",
+            "Bounds that are valid at every moment; the five lowest of each.",
             looks.RATIO,
             1,
             nothing=_NOTHING,

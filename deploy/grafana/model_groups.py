@@ -25,19 +25,19 @@ def rows(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with these rows."""
     board = board.with_row(build.Row("Groups of $grouping")).with_panel(_evidence()).with_panel(_traffic())
     board = _over_time(board.with_row(build.Row("$grouping $group over time").repeat("group")))
-    board = _calibration(board.with_row(build.Row("Are scores worth what they say?")))
+    board = _calibration(board.with_row(build.Row("Calibration")))
     return _labels(_costs(board.with_row(build.Row("Costs"))).with_row(build.Row("Labels")))
 
 
 def _evidence() -> table.Panel:
     return grid(
         Says(
-            "Groups, by the evidence against them",
-            "The likeliest to be below alerts.min_accuracy first. The credible interval is from lower to "
-            "upper; the calibration gap is positive where the model is overconfident. `Labels to a "
-            "verdict` are those that the group still needs until it is known on which side of the target "
-            "it lies. `From own labels` is the share of the estimate that the group's own labels tell; the "
-            "rest comes from scores and other groups. A group's name draws it below.",
+            "Groups by probability of being below target",
+            "Sorted by probability of being below alerts.min_accuracy. The calibration gap is "
+            "positive if the model is overconfident. `Labels to a verdict` is the number of labels "
+            "that the group still needs until a verdict. `From own labels` is the share of the "
+            "estimate that comes from the group's own labels; the rest comes from scores and other "
+            "groups. Click a group to show it below.",
             looks.PLAIN,
             nothing="no traffic in this grouping",
         ),
@@ -68,9 +68,9 @@ def _traffic() -> timeseries.Panel:
     return lines(
         Says(
             "Traffic in groups that fail or meet the target",
-            "The share of the traffic in groups that are known to be below alerts.min_accuracy, and in "
-            "groups that are known to meet it; all groups count, those of `other` each by itself. Of the "
-            "rest it is not known yet.",
+            "Share of traffic in groups that are below alerts.min_accuracy with the configured "
+            "confidence, and in groups that meet it, including groups folded into `other`. The rest "
+            "is undecided.",
             looks.RATIO,
             1,
             nothing="no alerts.min_accuracy, or score bins, which have no target",
@@ -97,8 +97,8 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
             band(
                 Says(
                     "Accuracy of $group",
-                    "The credible interval of the group's accuracy, and alerts.min_accuracy. The group is "
-                    "probably below its target once the whole band is below the dashed line.",
+                    "Credible interval of the group's accuracy, and alerts.min_accuracy (dashed). If the "
+                    "whole band is below the line, the group is probably below its target.",
                     looks.RATIO,
                     1,
                     nothing="no traffic in this group",
@@ -113,7 +113,7 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
             band(
                 Says(
                     "Calibration error of $group",
-                    "The credible interval of the group's expected calibration error, and alerts.max_ece.",
+                    "Credible interval of the group's expected calibration error, and alerts.max_ece.",
                     looks.RATIO,
                     1,
                     nothing="no traffic in this group",
@@ -127,9 +127,9 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Evidence against $group",
-                    "The probabilities that a threshold is crossed, and the confidence from which it "
-                    "counts as crossed.",
+                    "P(threshold violated) in $group",
+                    "Posterior probabilities that a threshold is violated, and alerts.confidence, at which it"
+                    " counts as violated.",
                     looks.RATIO,
                     1,
                     nothing="no thresholds are configured",
@@ -137,12 +137,12 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
                 ),
                 Query(shown(_BELOW, *_CHOSEN, by=""), "accuracy below target"),
                 Query(shown(_MISCALIBRATED, *_CHOSEN, by=""), "calibration error too high"),
-                Query(shown("credence_alert_confidence_ratio", _MODEL, by=""), "counts as crossed"),
+                Query(shown("credence_alert_confidence_ratio", _MODEL, by=""), "counts as violated"),
                 width=6,
                 colours={
                     "accuracy below target": looks.BLUE,
                     "calibration error too high": looks.ORANGE,
-                    "counts as crossed": looks.VERMILLION,
+                    "counts as violated": looks.VERMILLION,
                 },
             )
         )
@@ -150,7 +150,7 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Calibration gap of $group",
-                    "Mean score less accuracy: above 0 the model is overconfident, below 0 it is "
+                    "Mean score minus accuracy: positive if the model is overconfident, negative if it is "
                     "underconfident.",
                     looks.RATIO,
                     1,
@@ -169,9 +169,8 @@ def _calibration(board: build.Dashboard) -> build.Dashboard:
         columns_chart(
             Says(
                 "Reliability",
-                "For every score bin, the mean score beside the accuracy with its credible interval. Of a "
-                "model that is calibrated, scores lie between lower and upper; scores above upper are "
-                "overconfident.",
+                "Mean score of each score bin, and accuracy with its credible interval. If the model is "
+                "calibrated, scores are between lower and upper. Scores above upper are overconfident.",
                 looks.RATIO,
                 1,
                 nothing="no traffic",
@@ -200,7 +199,7 @@ def _calibration(board: build.Dashboard) -> build.Dashboard:
         bars(
             Says(
                 "Calibration gap by group of $grouping",
-                "Mean score less accuracy: positive where the model is overconfident, negative where it is "
+                "Mean score minus accuracy: positive if the model is overconfident, negative if it is "
                 "underconfident. At most twenty groups, the most overconfident first.",
                 looks.RATIO,
                 1,
@@ -225,8 +224,8 @@ def _costs(board: build.Dashboard) -> build.Dashboard:
         columns_chart(
             Says(
                 "Expected cost by predicted class",
-                "What a prediction of each class is expected to cost, in the unit of the configured "
-                "costs, between the ends of its credible interval.",
+                "Expected cost of a prediction of each class, with its credible interval, in the unit of "
+                "the configured costs.",
                 looks.PLAIN,
                 3,
                 nothing=nothing,
@@ -242,7 +241,8 @@ def _costs(board: build.Dashboard) -> build.Dashboard:
         lines(
             Says(
                 "Expected cost over time",
-                "The posterior mean of what a prediction costs, of the ten predicted classes that cost most.",
+                "Posterior mean of the expected cost of a prediction, for the ten most costly predicted "
+                "classes.",
                 looks.PLAIN,
                 3,
                 nothing=nothing,
@@ -261,8 +261,8 @@ def _labels(board: build.Dashboard) -> build.Dashboard:
             columns_chart(
                 Says(
                     "Labels by outcome",
-                    "Labelled predictions in each group, right and wrong. Labels go where they tell most, "
-                    "so their share of mistakes is not the model's.",
+                    "Labelled predictions in each group, correct and incorrect. Labels are not a random "
+                    "sample of the traffic, so their error rate is not that of the model.",
                     looks.COUNT,
                     0,
                     nothing="no label yet",
@@ -286,8 +286,8 @@ def _labels(board: build.Dashboard) -> build.Dashboard:
             bars(
                 Says(
                     "Effective labels",
-                    "What each group's labels are worth after weighting and forgetting; the fewest first, "
-                    "at most twenty groups. Few labels make wide intervals.",
+                    "Effective number of labels of each group, after weighting and forgetting; at most twenty"
+                    " groups, the fewest first. Few labels give wide intervals.",
                     looks.COUNT,
                     1,
                     nothing="no label yet",
@@ -300,8 +300,9 @@ def _labels(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Labels to a verdict",
-                    "How many labels each chosen group still needs until it is known on which side of "
-                    "alerts.min_accuracy it lies. It falls as labels come; near the target it stays high.",
+                    "Labels that each selected group still needs until it is decided to be above or below "
+                    "alerts.min_accuracy. The number falls with labels; for groups near the target it stays "
+                    "high.",
                     looks.COUNT,
                     0,
                     nothing="no alerts.min_accuracy is configured",

@@ -25,14 +25,14 @@ def chosen() -> build.QueryVariable:
     return variable(
         "assessment",
         "Performance",
-        "Of a binary classifier, the assessment whose performance is shown.",
+        "The performance assessment of a binary classifier.",
         f"label_values({learned}, assessment)",
     ).sort(kinds.VariableSort.ALPHABETICAL_ASC)
 
 
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
-    board = board.with_row(build.Row("Performance, of binary classifiers"))
+    board = board.with_row(build.Row("Performance of a binary classifier"))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=4))
     for panel in _bands():
@@ -45,8 +45,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Best threshold",
-                "The score of the positive class from which on to call positive, so that all targets are met "
-                "most probably.",
+                "Decision threshold with the highest probability of meeting all targets.",
                 looks.PLAIN,
                 3,
                 nothing=_NOTHING,
@@ -55,8 +54,9 @@ def _numbers() -> list[tuple[Says, str]]:
         ),
         (
             Says(
-                "Targets met there",
-                "The probability that the best threshold meets all targets. If it is low, no threshold does.",
+                "P(all targets met)",
+                "Posterior probability that the best threshold meets all targets. If it is low, no "
+                "threshold does.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
@@ -65,8 +65,8 @@ def _numbers() -> list[tuple[Says, str]]:
         ),
         (
             Says(
-                "Labels behind it",
-                "Labels that the performance was learned from, whoever asked for them.",
+                "Labels",
+                "Labels used for the estimate, requested by any assessment.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
@@ -76,8 +76,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Learned",
-                "Time since the performance was learned. It is learned beside the rounds, again after "
-                "schedule.performance_seconds.",
+                "Age of the estimate. It is computed in the background every schedule.performance_seconds.",
                 looks.SECONDS,
                 0,
                 nothing=_NOTHING,
@@ -87,9 +86,9 @@ def _numbers() -> list[tuple[Says, str]]:
         ),
         (
             Says(
-                "Failures to learn",
-                "How often a process failed to learn the performance of this model in the time shown; what "
-                "was known before is shown meanwhile.",
+                "Failed estimations",
+                "Failures to estimate the performance of this model in the selected time range. The "
+                "previous estimate is kept.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,
@@ -99,8 +98,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Misfit",
-                "1 where no mixture of two known distributions, one of each class, describes the scores. "
-                "Precision and recall lean on logistic curves then, which labels decide; it is no fault.",
+                "1 if no mixture of two distributions, one per class, fits the scores. Precision and "
+                "recall then come from logistic curves fitted to labels. This is not an error.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
@@ -117,8 +116,7 @@ def _bands() -> list[timeseries.Panel]:
         band(
             Says(
                 "Precision",
-                "Of what the model calls positive at its threshold, which share is: the credible interval, "
-                "and the target.",
+                "Precision at the model's threshold: credible interval, and the target.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
@@ -131,8 +129,7 @@ def _bands() -> list[timeseries.Panel]:
         band(
             Says(
                 "Recall",
-                "Of what is positive, which share the model finds at its threshold: the credible interval, "
-                "and the target.",
+                "Recall at the model's threshold: credible interval, and the target.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
@@ -145,8 +142,8 @@ def _bands() -> list[timeseries.Panel]:
         band(
             Says(
                 "Prevalence",
-                "Which share of the traffic is positive, whatever the model calls it: the credible interval. "
-                "When it falls, precision falls with it.",
+                "Share of the traffic that is positive: credible interval. If prevalence falls, precision"
+                " falls too.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
@@ -164,8 +161,8 @@ def _measures() -> table.Panel:
     return grid(
         Says(
             "Measures at the model's threshold",
-            "Every measure with its credible interval, from lower to upper; its target, and the probability "
-            "that it misses it. The false positive rate is to be at most its target, all others at least.",
+            "Each measure with its credible interval, its target, and the probability of missing it. "
+            "The target of the false positive rate is a maximum; all others are minimums.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -185,9 +182,9 @@ def _measures() -> table.Panel:
 def _misses() -> timeseries.Panel:
     return lines(
         Says(
-            "Evidence against the targets",
-            "The probability that a measure misses its target at the model's threshold, and the confidence "
-            "from which it counts as missed.",
+            "P(target missed)",
+            "Posterior probability that a measure misses its target at the model's threshold, and "
+            "alerts.confidence, at which it counts as missed.",
             looks.RATIO,
             1,
             nothing="no targets are configured",
@@ -205,8 +202,8 @@ def _thresholds() -> timeseries.Panel:
     return lines(
         Says(
             "Best threshold over time",
-            "The model's threshold, the one that meets all targets most probably, and with which probability "
-            "that one does.",
+            "The model's threshold, the threshold with the highest probability of meeting all "
+            "targets, and that probability.",
             looks.PLAIN,
             3,
             nothing=_NOTHING,

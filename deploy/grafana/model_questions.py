@@ -22,7 +22,7 @@ _EVENTS = {
 
 def rows(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with these rows."""
-    board = _answers(board.with_row(build.Row("What is asked, and what was found")))
+    board = _answers(board.with_row(build.Row("Assessments")))
     return _requests(board.with_row(build.Row("Label requests")))
 
 
@@ -32,9 +32,9 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
         board.with_panel(
             bars(
                 Says(
-                    "Who is the worst?",
-                    "Of every identification, the probability that a group is among those that it looks "
-                    "for. Near 100% the question is answered. At most twenty groups.",
+                    "P(group is among the extremes)",
+                    "Posterior probability that a group is among the top_m groups of an identification. Near "
+                    "100% the group is identified. At most twenty groups.",
                     looks.RATIO,
                     1,
                     nothing="no assessment identifies groups",
@@ -50,9 +50,9 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             bars(
                 Says(
-                    "Who is asked next?",
-                    "The probability that the next label request of an assessment is about a group: where "
-                    "a label tells most. At most twenty groups.",
+                    "Next label request",
+                    "Probability that the next label request of an assessment goes to a group. At most twenty"
+                    " groups.",
                     looks.RATIO,
                     1,
                     nothing="no assessment",
@@ -69,9 +69,9 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
             bars(
                 Says(
                     "Comparisons",
-                    "Of every comparison, the probabilities that the first group is less accurate than "
-                    "the second, that they differ by no more than matters, and that the first is more "
-                    "accurate.",
+                    "Posterior probabilities of each comparison: the first group is less accurate than the "
+                    "second, the difference is within the region of practical equivalence, or the first is "
+                    "more accurate.",
                     looks.RATIO,
                     1,
                     nothing="no assessment compares groups",
@@ -81,7 +81,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     Query(shown(compared.format(side), _MODEL), f"{{{{assessment}}}}: {words}")
                     for side, words in (
                         ("below", "{{first}} less accurate than {{second}}"),
-                        ("within", "no difference that matters"),
+                        ("within", "practically equivalent"),
                         ("above", "{{first}} more accurate than {{second}}"),
                     )
                 ),
@@ -98,9 +98,9 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Label budget",
-                    "Labels left in the current period of each assessment, how many of them may be requested "
-                    "now, and how many are reserved for suspected groups. At 0 left nothing is "
-                    "requested until the budget renews.",
+                    "Labels left in the current period of each assessment, labels that can be requested now, "
+                    "and labels reserved for suspected groups. At 0 left, no labels are requested until the "
+                    "budget renews.",
                     looks.COUNT,
                     0,
                     nothing="no assessment",
@@ -128,8 +128,8 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Requests by event",
-                    "What happens to label requests, per hour. Many skipped or expired ones: ask those "
-                    "who label.",
+                    "Label requests per hour, by event. If many are skipped or expire, ask the labelling "
+                    "team.",
                     looks.PER_HOUR,
                     1,
                     nothing="no assessment",
@@ -143,7 +143,7 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Open requests",
-                    "Label requests that wait for an answer, by assessment.",
+                    "Open label requests by assessment.",
                     looks.COUNT,
                     0,
                     nothing="no assessment",
@@ -156,8 +156,7 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Oldest open request",
-                    "How long the oldest label request has waited for an answer; none is shown while none "
-                    "waits.",
+                    "Age of the oldest open label request.",
                     looks.SECONDS,
                     0,
                     nothing="no request is open",

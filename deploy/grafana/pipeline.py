@@ -15,16 +15,16 @@ def pipeline() -> build.Dashboard:
     board = dashboard(
         PIPELINE,
         "Credence: pipeline",
-        "How Credence itself does: whether it keeps up with Kafka, what it refuses or loses, how long its "
-        "rounds take, how near its bounds are, and how vendors are served.",
+        "Health of Credence: consumer lag, dead letters and lost records, duration of rounds, "
+        "limits, and the vendor API.",
     ).with_row(build.Row("Now"))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=3))
     board = pipeline_flow.consumers(board.with_row(build.Row("Consumers")))
-    board = pipeline_flow.storing(board.with_row(build.Row("Storing, and what went wrong")))
+    board = pipeline_flow.storing(board.with_row(build.Row("Flushes and errors")))
     board = pipeline_rounds.requests(board.with_row(build.Row("Label requests and labels")))
     board = pipeline_vendors.vendors(board.with_row(build.Row("Vendors")))
-    return pipeline_rounds.rounds(board.with_row(build.Row("Rounds, pool and bounds")))
+    return pipeline_rounds.rounds(board.with_row(build.Row("Rounds, pool and limits")))
 
 
 def _numbers() -> list[tuple[Says, str]]:
@@ -32,7 +32,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Processes",
-                "Processes of Credence that Prometheus reaches.",
+                "Processes of Credence that Prometheus can scrape.",
                 looks.COUNT,
                 0,
                 steps=looks.NONE_IS_BAD,
@@ -42,8 +42,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Leaders",
-                "Processes that ask for labels: one, or one for each Redis among the chosen jobs. At 0 "
-                "nothing new is asked.",
+                "Processes that request labels: one per Redis. At 0 no labels are requested.",
                 looks.COUNT,
                 0,
                 steps=looks.NONE_IS_BAD,
@@ -53,7 +52,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Records behind",
-                "Records of all partitions that wait to be read.",
+                "Consumer lag in records, summed over all partitions.",
                 looks.COUNT,
                 0,
                 nothing="no partition is owned",
@@ -63,8 +62,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Time behind",
-                "Age of the last record stored, in the partition where this is worst, while others wait "
-                "behind it.",
+                "Consumer lag in seconds of the worst partition: age of the last stored record while "
+                "others wait.",
                 looks.SECONDS,
                 1,
                 nothing="no partition is owned",
@@ -75,8 +74,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Dead letters",
-                "Messages that could not be used in the time shown; each is kept, with its reason, in the "
-                "dead-letter topic.",
+                "Refused messages in the selected time range. Each is in the dead-letter topic with its "
+                "reason.",
                 looks.COUNT,
                 0,
                 steps=((None, looks.BLUE), (1, looks.ORANGE)),
@@ -86,7 +85,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Consumers paused",
-                "Consumers paused because too many messages are bad. Fix the producer, then restart them.",
+                "Consumers that paused because too many messages are bad. Fix the producer, then restart "
+                "them.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,
@@ -96,8 +96,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Records lost",
-                "Records that Kafka's retention deleted before they were read, in the time shown. They "
-                "are gone.",
+                "Records that Kafka's retention deleted before they were read, in the selected time "
+                "range. They cannot be recovered.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,
@@ -107,7 +107,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Oldest snapshot",
-                "Age of the oldest estimates among all models; it should stay near the time of one tick.",
+                "Age of the oldest estimates of all models; it should stay near schedule.tick_seconds.",
                 looks.SECONDS,
                 0,
                 nothing="no snapshot yet",

@@ -18,8 +18,8 @@ def consumers(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Predictions consumed",
-                    "How fast predictions are read, by model, all processes together; repeated ones after "
-                    "a restart are counted again.",
+                    "Rate of consumed predictions by model, summed over processes. Records that are read "
+                    "again after a restart count again.",
                     looks.PER_SECOND,
                     1,
                     nothing="no prediction was read",
@@ -32,7 +32,7 @@ def consumers(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Labels consumed",
-                    "How fast labels are read; duplicates are labels that came before, and change nothing.",
+                    "Rate of consumed labels. Duplicates change nothing.",
                     looks.PER_HOUR,
                     1,
                     nothing="no label was read",
@@ -49,7 +49,7 @@ def consumers(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Records behind",
-                    "Records that wait in each partition. It may rise for a moment; if it keeps rising, "
+                    "Consumer lag of each partition in records. Short peaks are normal; if it keeps rising, "
                     "start more consumers.",
                     looks.COUNT,
                     0,
@@ -63,7 +63,8 @@ def consumers(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Time behind",
-                    "Age of the last record stored in each partition, while others wait behind it.",
+                    "Consumer lag of each partition in seconds: age of the last stored record while others "
+                    "wait.",
                     looks.SECONDS,
                     1,
                     nothing="no partition is owned",
@@ -82,9 +83,9 @@ def storing(board: build.Dashboard) -> build.Dashboard:
         board.with_panel(
             heat(
                 Says(
-                    "Time to store",
-                    "How long it takes to store what was taken in: the darker, the more often. Slower than "
-                    "kafka.flush_seconds means that Redis holds the consumers up.",
+                    "Flush duration",
+                    "Time to write a batch to Redis, as a heatmap. If it exceeds kafka.flush_seconds, Redis "
+                    "slows the consumers down.",
                     looks.PER_SECOND,
                     nothing="nothing was stored",
                 ),
@@ -95,8 +96,8 @@ def storing(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             quantile_lines(
                 Says(
-                    "Time to store, quantiles",
-                    "Half of all flushes, nine of ten and ninety-nine of a hundred are faster than these.",
+                    "Flush duration, quantiles",
+                    "Median, 90th and 99th percentile of the flush duration.",
                     looks.SECONDS,
                     nothing="nothing was stored",
                 ),
@@ -107,8 +108,7 @@ def storing(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Dead letters by reason",
-                    "Messages that could not be used, by topic and reason; docs/dead-letters.md tells "
-                    "what to do about each.",
+                    "Refused messages by topic and reason. docs/dead-letters.md explains each reason.",
                     per_second,
                     3,
                 ),
@@ -121,9 +121,9 @@ def storing(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Waits for Kafka or Redis",
-                    "How often consumers waited because Kafka or Redis was away. Nothing is lost while "
-                    "they wait.",
+                    "Backoffs",
+                    "How often consumers backed off because Kafka or Redis was unavailable. No data is lost "
+                    "meanwhile.",
                     per_second,
                     3,
                 ),
@@ -137,8 +137,9 @@ def storing(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Refused flushes",
-                    "Flushes refused because another owner had moved on, or Redis had lost data. A few "
-                    "after a rebalance are right; many mean that two owners fight, or that Redis forgets.",
+                    "Flushes refused because another consumer owned the partition, or Redis had lost data. A "
+                    "few after a rebalance are normal. Many mean that two consumers own the same partition, "
+                    "or that Redis loses data.",
                     per_second,
                     3,
                 ),
@@ -150,8 +151,8 @@ def storing(board: build.Dashboard) -> build.Dashboard:
                 Says(
                     "Records lost, times clipped",
                     "Records that Kafka's retention deleted before they were read, and partitions whose log "
-                    "was recreated or lost its end: above 0, estimates may miss traffic or labels for good. "
-                    "Predictions that claimed a time too far from their record's count as of another time.",
+                    "was recreated or truncated: above 0, estimates may miss traffic or labels. Also "
+                    "predictions whose time was clipped, because it was too far from that of their record.",
                     per_second,
                     3,
                 ),

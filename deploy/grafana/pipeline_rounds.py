@@ -22,7 +22,7 @@ def requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Requests by event",
-                    "What happens to the label requests of all models, per hour.",
+                    "Label requests of all models per hour, by event.",
                     looks.PER_HOUR,
                     1,
                     nothing="no assessment",
@@ -34,7 +34,7 @@ def requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Requests published",
-                    "Label requests sent to Kafka per hour, repeated ones included.",
+                    "Label requests sent to Kafka per hour, including repeated ones.",
                     looks.PER_HOUR,
                     1,
                     nothing="nothing was published",
@@ -46,7 +46,8 @@ def requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Outbox",
-                    "Label requests that wait to be published. Above 0 for long, Kafka does not take them.",
+                    "Label requests that wait to be published. If it stays above 0, Kafka does not accept "
+                    "them.",
                     looks.COUNT,
                     0,
                     nothing="no snapshot yet",
@@ -58,8 +59,8 @@ def requests(board: build.Dashboard) -> build.Dashboard:
             quantile_lines(
                 Says(
                     "Time to a label",
-                    "From the first issue of a label request to the label that closed it: half, nine of "
-                    "ten and ninety-nine of a hundred come faster than this.",
+                    "Time from the first issue of a label request to its label: median, 90th and 99th "
+                    "percentile.",
                     looks.SECONDS,
                     nothing="no label came in this time",
                 ),
@@ -70,7 +71,7 @@ def requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Open requests",
-                    "Label requests that wait for an answer.",
+                    "Open label requests.",
                     looks.COUNT,
                     0,
                     nothing="no assessment",
@@ -81,9 +82,9 @@ def requests(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Labels wanted, but no item",
-                    "Labels per hour that an assessment wanted while the pool had no item for them. It "
-                    "rises when traffic stops, or when groups are rarer than their budget.",
+                    "Draws without an item",
+                    "Draws per hour that found no pooled item. They increase when traffic stops, or when a "
+                    "group has fewer items than its budget.",
                     looks.PER_HOUR,
                     1,
                 ),
@@ -100,8 +101,8 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             quantile_lines(
                 Says(
                     "Time to compute estimates",
-                    "How long it takes to read the facts and compute the estimates of all models. It must "
-                    "stay below schedule.tick_seconds.",
+                    "Time to read the data and compute the estimates of all models. It must stay below "
+                    "schedule.tick_seconds.",
                     looks.SECONDS,
                     nothing="no snapshot yet",
                 ),
@@ -113,8 +114,8 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Age of snapshots",
-                    "How old the estimates of each model are, as each process shows them. A process that "
-                    "stays behind the others is stuck.",
+                    "Age of the estimates of each model in each process. A process that stays behind the "
+                    "others is stuck.",
                     looks.SECONDS,
                     1,
                     nothing="no snapshot yet",
@@ -128,8 +129,8 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Rounds given up",
-                    "Rounds given up because a part was away; the next round tries again.",
+                    "Failed rounds",
+                    "Rounds that failed because Kafka or Redis was unavailable. The next round retries.",
                     looks.PER_SECOND,
                     3,
                 ),
@@ -141,8 +142,8 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Leader",
-                    "1 for the process that asks for labels. It moves when a leader is silent for "
-                    "schedule.lease_seconds; it should not move often.",
+                    "1 for the leader, which requests labels. Another process takes over if the leader does "
+                    "not renew its lease for schedule.lease_seconds. This should be rare.",
                     looks.COUNT,
                     0,
                     nothing="no process takes part",
@@ -155,7 +156,7 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Pool",
-                    "Unlabelled items from which label requests can be drawn.",
+                    "Unlabelled items that can be drawn for label requests.",
                     looks.COUNT,
                     0,
                     nothing="no snapshot yet",
@@ -168,8 +169,8 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Age of the pool",
-                    "Median age of the pool's items. If it only grows, no new traffic comes, and labels "
-                    "are asked of what is past.",
+                    "Median age of the pool's items. If it only increases, there is no new traffic, and "
+                    "labels are requested for old items.",
                     looks.SECONDS,
                     0,
                     nothing="the pool is empty",
@@ -182,9 +183,8 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Traffic in `__other__`",
-                    "Share of the traffic whose value of an attribute has no group of its own: only the "
-                    "values with most traffic have one, up to bounds.attribute_values. "
-                    "Above 5% an alert fires.",
+                    "Share of traffic whose attribute value has no group of its own. The "
+                    "bounds.attribute_values values with the most traffic have one. Above 5% an alert fires.",
                     looks.RATIO,
                     1,
                     nothing="no grouping by an attribute, or no snapshot yet",
@@ -199,7 +199,7 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Groups folded into `other`",
-                    "Groups that are not shown one by one, as there are more than bounds.metric_groups.",
+                    "Groups without their own series, because there are more than bounds.metric_groups.",
                     looks.COUNT,
                     0,
                     nothing="no snapshot yet",
@@ -212,9 +212,9 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             grid(
                 Says(
                     "Processes",
-                    "The version that each process runs; after a roll-out they should all be the same.",
+                    "Version of each process; after a rollout all should be the same.",
                     looks.COUNT,
-                    nothing="no process is reached",
+                    nothing="no process can be scraped",
                 ),
                 {"job": "Job", "instance": "Process", "version": "Version"},
                 [

@@ -23,8 +23,8 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Calls by status",
-                    "Calls of the vendor API by class of status: 4xx are the caller's to fix, or come too "
-                    "often or too early; 5xx are Credence's, or Kafka or Redis is unreachable.",
+                    "Calls of the vendor API by status class. 4xx: errors of the caller, or too many calls. "
+                    "5xx: errors of Credence, or Kafka or Redis is unreachable.",
                     looks.PER_SECOND,
                     3,
                     nothing=_NOTHING,
@@ -36,8 +36,8 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Calls that fail",
-                    "Which share of the calls of each vendor is answered with 5xx; such calls are repeated.",
+                    "Error rate",
+                    "Share of calls of each vendor with a 5xx status. Vendors repeat these calls.",
                     looks.RATIO,
                     1,
                     nothing=_NOTHING,
@@ -50,11 +50,11 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Logins refused",
-                    "Calls without a valid token. Many mean that a vendor has an old token, or that somebody "
-                    "tries tokens.",
+                    "Calls without a valid token. Many mean that a vendor uses an old token, or that somebody"
+                    " guesses tokens.",
                     looks.PER_SECOND,
                     3,
-                    nothing="no process serves vendors",
+                    nothing="no process serves the vendor API",
                 ),
                 Query(
                     f"sum(rate({series('credence_vendor_api_logins_refused_total')}[$__rate_interval]))",
@@ -67,7 +67,7 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Requests claimed",
-                    "Label requests that the vendor API gives out, per hour, repeated ones included.",
+                    "Label requests claimed through the vendor API per hour, including repeated ones.",
                     looks.PER_HOUR,
                     1,
                     nothing=_NOTHING,
@@ -82,8 +82,8 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Labels by vendor",
-                    "Labels of each vendor that the vendor API has written to Kafka, per hour and by kind, "
-                    "repeated ones included.",
+                    "Labels that the vendor API has written to Kafka per hour, by vendor and kind, including "
+                    "repeated ones.",
                     looks.PER_HOUR,
                     1,
                     nothing=_NOTHING,
@@ -98,8 +98,8 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Waiting calls",
-                    "Calls of each vendor that wait for label requests, in all processes. That some wait is "
-                    "right; it means that nothing is left to be claimed.",
+                    "Long polls of each vendor that wait for label requests, in all processes. Some are "
+                    "normal: there is nothing left to claim.",
                     looks.COUNT,
                     0,
                     nothing=_NOTHING,

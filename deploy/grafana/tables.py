@@ -111,8 +111,7 @@ def firing_alerts(expression: str, *, width: int = 24, height: int = 6) -> table
     """The alerts that are firing, each with a link to what it is about."""
     says = Says(
         "Alerts firing",
-        "What Prometheus says is wrong now, of Credence's alert rules. An alert's name leads to its "
-        "runbook, a model's to its dashboard.",
+        "Firing alerts of Credence. Click an alert to open its runbook, and a model to open its dashboard.",
         looks.PLAIN,
         nothing="no alert is firing",
     )
