@@ -173,7 +173,7 @@ class Watched:
         shares = (
             None
             if drift_of_regions is None
-            else drift_label_shares(drift_of_regions.suspicion, drift_of_regions.drifted)
+            else drift_label_shares(drift_of_regions.score, drift_of_regions.drifted)
         )
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)
         stands = acquisition_state(

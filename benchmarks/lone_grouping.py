@@ -26,7 +26,7 @@ def lone_groups(names: list[str], *, has_threshold: bool = True) -> WatchedGroup
         ended=ended,
         base=GroupEvidence.none(count),
         base_changes={},
-        base_place=0,
+        base_position=0,
         sharing=1,
     )
 

@@ -26,7 +26,7 @@ def row(board: build.Dashboard) -> build.Dashboard:
     board = board.with_row(build.Row("Drift (no labels needed)"))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=6))
-    for panel in (_groups(), _suspicion(), _mixes(), _reasons()):
+    for panel in (_groups(), _scores(), _mixes(), _reasons()):
         board = board.with_panel(panel)
     return board
 
@@ -117,7 +117,7 @@ def _groups() -> table.Panel:
     )
 
 
-def _suspicion() -> timeseries.Panel:
+def _scores() -> timeseries.Panel:
     return lines(
         Says(
             "Drift score over time",

@@ -97,7 +97,7 @@ def _members() -> table.Panel:
             ),
             column("Missed", _MISSED, steps=looks.PROBABILITY),
             column("Labels", "credence_ensemble_member_labels", looks.COUNT),
-            column("Called positive", "credence_ensemble_member_positive_share_ratio"),
+            column("Predicted positive", "credence_ensemble_member_positive_share_ratio"),
         ],
         sort="Missed",
     )

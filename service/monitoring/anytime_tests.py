@@ -52,7 +52,7 @@ class GroupingEvidence:
     """What labels say against the groups of one grouping; arrays are [G]."""
 
     watched: WatchedGroups
-    known: GroupEvidence
+    state: GroupEvidence  # from all labels that count
     # what is taken for true, by weighted e-BH over all groups and kinds of the model
     confirmed: Mapping[EvidenceKind, Flags]
     changes: Mapping[int, DatedChange]  # those that are confirmed, by group
@@ -72,10 +72,10 @@ class GroupingEvidence:
     def log_e(self) -> Mapping[EvidenceKind, Floats]:
         """Logarithm of the e-value of every kind; NaN where there is none."""
         return {
-            "below_threshold": self.known.below,
-            "declined": self.known.declined,
-            "miscalibrated": self.known.miscalibrated,
-            "changed": self.known.changed,
+            "below_threshold": self.state.below,
+            "declined": self.state.declined,
+            "miscalibrated": self.state.miscalibrated,
+            "changed": self.state.changed,
         }
 
     @property
@@ -95,7 +95,7 @@ class GroupingEvidence:
         same = (
             self.reference == reference
             and now.names == watched.names
-            and now.base_place == watched.base_place
+            and now.base_position == watched.base_position
         )
         return now.numbers == watched.numbers if same else np.zeros(len(watched.names), dtype=np.bool_)
 
@@ -149,7 +149,7 @@ def collected_evidence(
         then, now = split_labels(groups, labels.suspected, left)
         counted = np.ones(len(groups), dtype=np.bool_)
     seen = np.bincount(groups[seen_before], minlength=count)
-    known = base if before is None else before.known
+    known = base if before is None else before.state
     if before is not None:
         used.counts[same], used.marks[same] = before.used.counts[same], before.used.marks[same]
         last[same], waiting[same] = before.last[same], before.waiting[same]
@@ -223,7 +223,7 @@ def _changes(
     undated = []
     for group in np.flatnonzero(changed).tolist():
         if (dated := watched.base_changes.get(group)) is not None:
-            since = collected.known.now_labels[group] - base.now_labels[group]
+            since = collected.state.now_labels[group] - base.now_labels[group]
             found[group] = msgspec.structs.replace(dated, labels=dated.labels + int(since))
         elif before is not None and same[group] and group in before.changes:
             found[group] = before.changes[group]
@@ -240,7 +240,7 @@ def _changes(
 
 def _dated(collected: GroupingEvidence, group: int, labels: LabelSequence) -> DatedChange:
     """When a group changed, by its labels behind the checkpoint, in their order."""
-    known, base, window = collected.known, collected.watched.base, collected.reference
+    known, base, window = collected.state, collected.watched.base, collected.reference
     if window is None:
         left = known.reference_labels[[group]] - base.reference_labels[[group]]
         now = split_labels(np.zeros(len(labels.places), np.intp), labels.suspected, left).now
@@ -248,7 +248,7 @@ def _dated(collected: GroupingEvidence, group: int, labels: LabelSequence) -> Da
         now = labels.predicted_at >= window.until
     labels = labels.part(now)
     if not len(labels.places):
-        at = requested_at(collected.watched.base_place)
+        at = requested_at(collected.watched.base_position)
         return DatedChange(at, at, at, at, 0)
     # How accurate the group was in the reference; never 0 or 1 (Jeffreys).
     rate = (known.reference_correct[group] + 0.5) / (known.reference_labels[group] + 1)

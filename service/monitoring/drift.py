@@ -43,7 +43,7 @@ class GroupingDrift:
     mixes: Mapping[str, MixDrift]
     score_difference: Floats  # of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov)
     volume_ratio: Floats  # recent predictions a second, over those in the reference
-    suspicion: Floats  # distance of the group from its reference beyond noise, by the mix that is farthest
+    score: Floats  # drift score: distance from the reference beyond noise, by the mix that is farthest
     drifted: Flags  # whether that is more than `drift.max_distance`
     can_show: Flags  # whether recent traffic is enough for any drift to show
     # groups that have drifted by an earlier verdict, as their recent traffic is too little for another one
@@ -183,7 +183,7 @@ def _grouping_drift(
         mixes=mixes,
         score_difference=kolmogorov_smirnov(reference, recent),
         volume_ratio=volume,
-        suspicion=suspected,
+        score=suspected,
         drifted=drifted,
         can_show=can_show(of_mixes, max_distance) if mixes else nothing > 0,
         held=held,

@@ -32,7 +32,7 @@ class Checkpoint:
         # groups in the order of their arrival
         self.arrivals: list[GroupKey] = [] if stored is None else stored.arrivals
         # labels of requests up to there are known
-        self.place = stored.place if stored is not None and is_current else 0
+        self.position = stored.position if stored is not None and is_current else 0
         self.states: dict[str, GroupingState] = {}  # by the name of the grouping
         self.other_states: list[GroupingState] = []  # of groupings that are configured no more
         names = {key: name for name, key in reversed(self.keys.items())}
@@ -75,7 +75,7 @@ class WatchedGroups:
     ended: Places  # the first request of every group that is still open; labels from there on wait [G]
     base: GroupEvidence  # by the checkpoint, to be continued
     base_changes: Mapping[int, DatedChange]  # confirmed by the checkpoint, by group
-    base_place: int  # labels of requests up to there are in the checkpoint
+    base_position: int  # labels of requests up to there are in the checkpoint
     sharing: int  # how many groupings of the model are the same one under several names
 
     def in_order(self, labels: LabelSequence, groups: Indices) -> tuple[LabelSequence, Indices]:
@@ -83,7 +83,7 @@ class WatchedGroups:
 
         A label counts once all earlier requests for its group have ended.
         """
-        counting = (labels.places > self.base_place) & (labels.places < self.ended[groups])
+        counting = (labels.places > self.base_position) & (labels.places < self.ended[groups])
         if not counting.all():
             labels, groups = labels.part(counting), groups[counting]
         # They are nearly sorted by then, which makes this fast; and numbers of 16 bits are sorted faster.

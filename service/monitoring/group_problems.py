@@ -134,7 +134,7 @@ def _drift(snapshot: ModelSnapshot, name: str, grouping: GroupingSnapshot, alert
             severity="warning",
             alerts=(alert,),
             mix=drift.mix_of(g) if drift.mixes else "",
-            amount=float(drift.suspicion[g]),
+            amount=float(drift.score[g]),
             limit=snapshot.settings.drift.max_distance,
             **_facts(name, grouping, g),
         )

@@ -70,7 +70,7 @@ def model_evidence(
             np.minimum(first_open(opened, key, groups.names), np.uint64(until)),
             base.evidence(name, groups.names),
             base.changes(name, groups.names),
-            base.place,
+            base.position,
             shared[key],
         )
         found[name] = collected_evidence(
@@ -96,12 +96,12 @@ def due_checkpoint(
     """
     base = Checkpoint(checkpoint, index.space, reference)
     soon = ledger.place_before(max(0, ledger.rows - outcome_limit * 3 // 4))
-    if soon <= base.place:
+    if soon <= base.position:
         return None
     opened = open_places(open_requests, settings, base.keys)
     place = ledger.place_before(ledger.rows - outcome_limit // 2)
     place = min(place, min(opened.values(), default=place + 1) - 1)
-    if place <= base.place:
+    if place <= base.position:
         return None
     evidence = model_evidence(
         settings=settings,
@@ -115,7 +115,7 @@ def due_checkpoint(
     )
     firsts = _first_places(ledger, _labelled(index, ledger, base), {}, base)
     return EvidenceCheckpoint(
-        place=place,
+        position=place,
         reference=reference,
         arrivals=_arrival_order(base, firsts, place + 1),
         groupings=[*(_state(name, found, base) for name, found in evidence.items()), *base.other_states],
@@ -124,7 +124,7 @@ def due_checkpoint(
 
 def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingState:
     """Evidence about one grouping as it is kept; groups that have no traffic now stay as they were."""
-    groups, known = list(found.groups), [found.known]
+    groups, known = list(found.groups), [found.state]
     changes = {groups[group]: change for group, change in found.changes.items()}
     if (state := before.states.get(name)) is not None:
         present = set(groups)

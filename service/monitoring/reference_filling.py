@@ -96,8 +96,8 @@ def reference_filling(
     collected, coming = np.zeros(size, np.int64), np.zeros(size, np.int64)
     is_closed = np.zeros(size, np.bool_)
     if evidence is not None:
-        collected = evidence.known.reference_labels.astype(np.int64)
-        is_closed = evidence.known.is_closed
+        collected = evidence.state.reference_labels.astype(np.int64)
+        is_closed = evidence.state.is_closed
         coming = evidence.waiting.astype(np.int64)
     index = {name: group for group, name in enumerate(names)}
     for request in opened:

@@ -56,7 +56,7 @@ def suspected_aim(
         miscalibrated = miscalibrated & ~evidence.confirmed["miscalibrated"]
     weights = np.where(low | miscalibrated, 1.0, 0.0)
     if drift is not None:
-        weights = np.maximum(weights, np.where(drift.drifted & drift.has_recent, drift.suspicion, 0.0))
+        weights = np.maximum(weights, np.where(drift.drifted & drift.has_recent, drift.score, 0.0))
     for group, change in grouping.change_points.items():
         if change.since >= since:
             weights[grouping.groups.index(group)] = 1.0

@@ -50,7 +50,7 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
-    """Evidence from all labels whose requests have a place up to `place` (`service/domain/request_order.py`).
+    """Evidence from all labels of requests up to `position` (`service/domain/request_order.py`).
 
     Attributes:
         reference: the window that it was made with, if one was set.
@@ -58,7 +58,7 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
             and the name of the group.
     """
 
-    place: int
+    position: int
     reference: ReferenceWindow | None
     arrivals: list[tuple[str, str]]
     groupings: list[GroupingState]

@@ -11,7 +11,7 @@ from service.app.cli import main
 BUDGET = "budget: {labels: 50}"
 
 
-def told(folder: Path, capsys: pytest.CaptureFixture[str], assessment: str) -> str:
+def check_output(folder: Path, capsys: pytest.CaptureFixture[str], assessment: str) -> str:
     """What is said of an assessment of a binary classifier."""
     config = folder / "credence.yaml"
     config.write_text(
@@ -25,7 +25,7 @@ def told(folder: Path, capsys: pytest.CaptureFixture[str], assessment: str) -> s
 def test_what_is_asked_about_a_binary_classifier_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = told(tmp_path, capsys, f"{{task: performance, positive_class: spam, {BUDGET}}}")
+    line = check_output(tmp_path, capsys, f"{{task: performance, positive_class: spam, {BUDGET}}}")
     assert line.startswith(
         "assessment asked: What are precision and recall on class spam, at every threshold? "
         "Requests labels by positive_score (thompson); at most 50 labels in total"
@@ -33,7 +33,9 @@ def test_what_is_asked_about_a_binary_classifier_is_told(
 
 
 def test_labels_of_an_ensemble_are_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = told(tmp_path, capsys, f"{{task: ensemble, positive_class: spam, members: [a, b], {BUDGET}}}")
+    line = check_output(
+        tmp_path, capsys, f"{{task: ensemble, positive_class: spam, members: [a, b], {BUDGET}}}"
+    )
     assert (
         "How precise are the ensemble and its members on class spam? Requests labels by __votes__ (planned)"
         in line
@@ -44,7 +46,7 @@ def test_an_identification_tells_which_end_it_looks_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = f"{{task: identification, metric: calibration, grouping: score_bin, {BUDGET}}}"
-    assert "Which score_bin is the least calibrated?" in told(tmp_path, capsys, asked)
+    assert "Which score_bin is the least calibrated?" in check_output(tmp_path, capsys, asked)
 
 
 def listed(folder: Path, capsys: pytest.CaptureFixture[str], model: str, bounds: str = "{}") -> list[str]:

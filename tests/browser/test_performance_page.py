@@ -61,7 +61,7 @@ def percent(ratio: float) -> str:
     return f"{math.floor(1_000 * ratio + 0.5) / 10:.1f}%"
 
 
-def told(measure: str) -> str:
+def shown_measure(measure: str) -> str:
     """A measure at the classifier's threshold, as the page has it."""
     estimate = performance().measures[measure]
     lower, upper = 100 * float(estimate.lower), 100 * float(estimate.upper)
@@ -71,7 +71,7 @@ def told(measure: str) -> str:
 def test_a_sentence_shows_how_the_classifier_does(shown: Shown) -> None:
     section = shown(the_snapshot()).get_by_role("region", name="Performance")
     expect(section.get_by_role("heading", name="Finding spam")).to_be_visible()
-    precision = told("precision").replace("\N{NO-BREAK SPACE}", " ")
+    precision = shown_measure("precision").replace("\N{NO-BREAK SPACE}", " ")
     expect(section).to_contain_text(f"At its threshold of 0.5, precision on class spam is {precision}")
     missed = 100 * performance().missed["recall"]
     expect(section).to_contain_text(f"recall of at least 90% is missed with a probability of {missed:.1f}%")
@@ -82,7 +82,8 @@ def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> No
     expect(chart.get_by_role("img")).to_have_attribute(
         "aria-label",
         "Precision-recall curve of class spam; "
-        f"at the threshold that is picked, precision {told('precision')}, recall {told('recall')}",
+        f"at the threshold that is picked, precision {shown_measure('precision')}, "
+        f"recall {shown_measure('recall')}",
     )
     for mark in ("band", "course", "used", "best", "picked"):
         expect(chart.locator(f".{mark}")).to_have_count(1)
@@ -97,7 +98,7 @@ def test_the_slider_starts_at_the_threshold_in_use(shown: Shown) -> None:
     page = shown(the_snapshot())
     expect(slider(page)).to_have_value(str(the_state().operating))
     expect(page.locator(".picker output")).to_have_text("0.5")
-    expect(row(page, "Precision")).to_contain_text(told("precision"))
+    expect(row(page, "Precision")).to_contain_text(shown_measure("precision"))
 
 
 def test_the_slider_moves_by_keys_and_shows_what_happens_there(shown: Shown) -> None:
@@ -168,9 +169,9 @@ def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
     with page.expect_download() as started:
         page.get_by_role("link", name=f"Download {form}").click()
     assert started.value.suggested_filename == f"m-curve-{form.lower()}.json"
-    told = json.loads(Path(started.value.path()).read_text())
-    assert told["form"] == form.lower()
-    assert len(told["table"]) == len(performance().maps["platt"].scores)
+    shown_measure = json.loads(Path(started.value.path()).read_text())
+    assert shown_measure["form"] == form.lower()
+    assert len(shown_measure["table"]) == len(performance().maps["platt"].scores)
 
 
 def test_how_the_scores_are_seen_is_reported_without_a_hint_where_they_fit(shown: Shown) -> None:

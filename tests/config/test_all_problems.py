@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from service.config.document import parse_document
-from service.config.loader import settings_of
-from service.domain.errors import ConfigurationError
+from problem_lines import problem_lines
 
 MANY = """\
 log_level: loud
@@ -31,15 +28,8 @@ vendors: {acme: {models: [animal], label_keys: [short]}}
 """
 
 
-def said(text: str, environment: dict[str, str] | None = None) -> list[str]:
-    """The lines of what is said of a configuration that is not valid, without the first one."""
-    with pytest.raises(ConfigurationError) as caught:
-        settings_of(parse_document(text, "credence.yaml"), "credence.yaml", environment or {})
-    return str(caught.value).splitlines()[1:]
-
-
 def test_all_problems_are_listed_at_once() -> None:
-    lines = said(MANY, {"CREDENCE_REDIS__ULR": "x", "CREDENCE_LOG_LEVEL__X": "1"})
+    lines = problem_lines(MANY, {"CREDENCE_REDIS__ULR": "x", "CREDENCE_LOG_LEVEL__X": "1"})
     assert sorted(line.split(":")[0].strip() for line in lines) == [
         "CREDENCE_LOG_LEVEL__X",
         "kafka.security.certificate_file (line 18)",
@@ -56,7 +46,7 @@ def test_all_problems_are_listed_at_once() -> None:
 
 
 def test_the_names_of_groupings_that_exist_are_given() -> None:
-    [line] = [line for line in said(MANY) if "second" in line]
+    [line] = [line for line in problem_lines(MANY) if "second" in line]
     assert line.endswith("unknown grouping 'clas'; this model has all, score_bin, region, class")
 
 
@@ -77,5 +67,5 @@ def test_the_names_of_groupings_that_exist_are_given() -> None:
 )
 def test_an_invalid_key_makes_no_other_one_faulty(keys: str, paths: list[str]) -> None:
     classes = "" if "classes" in keys else "classes: [cat, dog], "
-    lines = said(f"models: {{animals: {{{classes}{keys}, budget: {{labels: 1}}}}}}}}}}")
+    lines = problem_lines(f"models: {{animals: {{{classes}{keys}, budget: {{labels: 1}}}}}}}}}}")
     assert [line.split(" ")[2] for line in lines] == [f"models.animals.{path}" for path in paths]

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 import pytest
 from library_sentences import SENTENCES
+from problem_lines import problem_lines
 from pydantic import BaseModel
 
 from service.config.assessments import ASSESSMENTS
@@ -53,13 +54,6 @@ WRONG: tuple[Any, ...] = (
     ),
     *({"a": ["x"]}, {"a": {"task": 5}}, {"a b": "x"}, "9" * 5_000),
 )
-
-
-def said(text: str, environment: dict[str, str] | None = None) -> list[str]:
-    """The lines of what is said of a configuration that is not valid, without the first one."""
-    with pytest.raises(ConfigurationError) as caught:
-        settings_of(parse_document(text, "credence.yaml"), "credence.yaml", environment or {})
-    return str(caught.value).splitlines()[1:]
 
 
 def fields(annotation: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
@@ -154,7 +148,7 @@ def test_no_sentence_of_the_library_is_shown_whatever_is_wrong(path: tuple[str |
     ],
 )
 def test_a_mistake_is_described_with_what_to_do(text: str, line: str) -> None:
-    assert said(MODEL + text) == [f"  {line}"]
+    assert problem_lines(MODEL + text) == [f"  {line}"]
 
 
 @pytest.mark.parametrize(
@@ -168,17 +162,17 @@ def test_a_mistake_is_described_with_what_to_do(text: str, line: str) -> None:
     ],
 )
 def test_a_class_that_yaml_takes_for_something_else_needs_quotes(word: str, kind: str) -> None:
-    [line] = said(f"models: {{animals: {{classes: [cat, {word}]}}}}\n")
+    [line] = problem_lines(f"models: {{animals: {{classes: [cat, {word}]}}}}\n")
     assert line == f"  models.animals.classes.1 (line 1): must be text, but YAML reads it as {kind}"
 
 
 def test_a_name_that_yaml_takes_for_something_else_needs_quotes() -> None:
-    [line] = said("models: {2024: {classes: [cat, dog]}}\n")
+    [line] = problem_lines("models: {2024: {classes: [cat, dog]}}\n")
     assert line.endswith("as a name: must be text, but YAML reads it as a number; put it in quotes")
 
 
 def test_a_section_that_is_not_indented_is_called_empty_and_its_keys_unknown() -> None:
-    first, second = said("models:\nanimals:\n  classes: [cat, dog]\n")
+    first, second = problem_lines("models:\nanimals:\n  classes: [cat, dog]\n")
     assert "models (line 1): must be a mapping" in first
     assert "but is empty; give it a value, indent what belongs to it" in first
     assert "animals (line 2): unknown key" in second
@@ -206,7 +200,7 @@ def test_a_section_that_is_not_indented_is_called_empty_and_its_keys_unknown() -
 def test_text_that_is_no_yaml_is_refused_with_the_place_and_what_to_do(
     text: str, place: str, words: str
 ) -> None:
-    [line] = said(text)
+    [line] = problem_lines(text)
     assert line.startswith(f"  (file): is not valid YAML at {place}: ")
     assert words in line
 
@@ -215,7 +209,7 @@ def test_text_that_is_no_yaml_is_refused_with_the_place_and_what_to_do(
     "text", ["password: *hunter2", "password: !hunter2 x", "password: &hunter2 [*hunter3]"]
 )
 def test_what_is_no_yaml_is_not_quoted(text: str) -> None:
-    assert "hunter" not in "".join(said(MODEL + f"redis: {{{text}}}\n"))
+    assert "hunter" not in "".join(problem_lines(MODEL + f"redis: {{{text}}}\n"))
 
 
 # Servers
@@ -223,7 +217,7 @@ def test_what_is_no_yaml_is_not_quoted(text: str) -> None:
 
 @pytest.mark.parametrize("server", ["kafka", "10.0.0.1", "kafka.internal"])
 def test_a_server_without_a_port_is_refused_with_an_example(server: str) -> None:
-    assert said(f"{MODEL}kafka: {{bootstrap_servers: ['a:9092', {server}]}}\n") == [
+    assert problem_lines(f"{MODEL}kafka: {{bootstrap_servers: ['a:9092', {server}]}}\n") == [
         f"  kafka.bootstrap_servers.1 (line 2): the port is missing; write host:port, such as {server}:9092"
     ]
 
@@ -232,7 +226,7 @@ def test_a_server_without_a_port_is_refused_with_an_example(server: str) -> None
     "server", ["a:9092,b:9092", "PLAINTEXT://a:9092", "::1", "user:word@a:9092", "a:", ":9092", ""]
 )
 def test_what_is_no_server_is_refused_without_quoting_it(server: str) -> None:
-    assert said(f"{MODEL}kafka: {{bootstrap_servers: ['{server}']}}\n") == [
+    assert problem_lines(f"{MODEL}kafka: {{bootstrap_servers: ['{server}']}}\n") == [
         (
             "  kafka.bootstrap_servers.0 (line 2): must be one server as host:port, such as kafka:9092; "
             "a list has one per entry"
@@ -242,7 +236,7 @@ def test_what_is_no_server_is_refused_without_quoting_it(server: str) -> None:
 
 @pytest.mark.parametrize("port", ["0", "65536"])
 def test_a_server_with_an_impossible_port_is_refused(port: str) -> None:
-    [line] = said(f"{MODEL}kafka: {{bootstrap_servers: ['a:{port}']}}\n")
+    [line] = problem_lines(f"{MODEL}kafka: {{bootstrap_servers: ['a:{port}']}}\n")
     assert line.endswith(f"the port must be from 1 to 65535, but is {port}")
 
 
@@ -253,5 +247,7 @@ def test_a_server_has_a_host_and_a_port(server: str) -> None:
 
 
 def test_a_file_within_itself_ends_in_words() -> None:
-    assert said(MODEL + "redis: &a {url: *a}\n") == ["  redis.url (line 2): must be text, but is a mapping"]
-    assert said("models: &a [*a]\n")
+    assert problem_lines(MODEL + "redis: &a {url: *a}\n") == [
+        "  redis.url (line 2): must be text, but is a mapping"
+    ]
+    assert problem_lines("models: &a [*a]\n")

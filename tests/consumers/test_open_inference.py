@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_decoders import json_values, text_of
-from test_prediction_columns import told
+from test_prediction_columns import fields_or_refusal
 
 from consumers.formats.native import WirePrediction, decode_attributes, decode_predictions, element_texts
 from consumers.formats.open_inference import OpenInference
@@ -41,13 +41,13 @@ class Record(NamedTuple):
 
 def tensor(name: str, data: Any, datatype: str = "BYTES", shape: Any = None, **more: Any) -> dict[str, Any]:
     """A tensor of as many rows as there are data; `...` leaves a key out."""
-    told = {
+    fields_or_refusal = {
         "name": name,
         "datatype": datatype,
         "shape": [len(data)] if shape is None else shape,
         "data": data,
     }
-    return {key: value for key, value in (told | more).items() if value is not ...}
+    return {key: value for key, value in (fields_or_refusal | more).items() if value is not ...}
 
 
 IDS = tensor("item_id", ["a", "b"])
@@ -499,7 +499,7 @@ def content(prediction: WirePrediction | BadMessage) -> Any:
     except BadMessage as error:
         attributes = error.reason
     name = prediction.__struct_fields__.index("attributes")
-    return [*told(prediction)[:name], attributes, *told(prediction)[name + 1 :]]
+    return [*fields_or_refusal(prediction)[:name], attributes, *fields_or_refusal(prediction)[name + 1 :]]
 
 
 @settings(max_examples=300)

@@ -41,7 +41,7 @@ class Record(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-def told(prediction: WirePrediction | BadMessage) -> Any:
+def fields_or_refusal(prediction: WirePrediction | BadMessage) -> Any:
     """What a prediction says, or why it is refused."""
     if isinstance(prediction, BadMessage):
         return prediction.reason, prediction.detail
@@ -55,16 +55,16 @@ def test_records_are_decoded_together_as_they_are_one_by_one(texts: list[bytes])
     decoded = decode_records(
         [Record(text) for text in texts], message_bytes=LONGEST, formats=[OpenInference({})]
     )
-    together = [(place, element, told(error)) for place, element, error in decoded.errors]
+    together = [(place, element, fields_or_refusal(error)) for place, element, error in decoded.errors]
     together += [
-        (place, element, told(prediction))
+        (place, element, fields_or_refusal(prediction))
         for place, element, prediction in zip(
             decoded.places, decoded.elements, decoded.predictions, strict=True
         )
     ]
     too_large = BadMessage("message_too_large", f"the value is over {LONGEST} bytes")
     one_by_one = [
-        (place, element, told(prediction))
+        (place, element, fields_or_refusal(prediction))
         for place, text in enumerate(texts)
         for element, prediction in ([(None, too_large)] if len(text) > LONGEST else decode_predictions(text))
     ]

@@ -59,7 +59,7 @@ def security(endpoint: str, **changes: Any) -> KafkaSecurity:
     return KafkaSecurity.model_validate(plain | changes)
 
 
-def told(error: BaseException) -> str:
+def traceback_text(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
@@ -107,7 +107,7 @@ def test_credentials_that_are_refused_are_reported_without_them(endpoint: TokenE
     wrong = security(endpoint.url, client_secret=SECRET[::-1])
     with pytest.raises(TokenRefusedError, match=r"refuses \(401, invalid_client\)") as refused:
         token_provider(wrong).token()
-    assert SECRET[::-1] not in told(refused.value)
+    assert SECRET[::-1] not in traceback_text(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_an_answer_that_holds_no_token_is_refused_without_telling_it(
     endpoint.answer = 200, {}, body
     with pytest.raises(TokenRefusedError, match="something else than a token") as refused:
         token_provider(security(endpoint.url)).token()
-    assert "confidential" not in told(refused.value)
+    assert "confidential" not in traceback_text(refused.value)
 
 
 def test_redirections_are_not_followed(endpoint: TokenEndpoint) -> None:
@@ -231,4 +231,4 @@ def test_a_token_file_without_a_token_is_refused_without_telling_it(
         (tmp_path / "token").write_bytes(content)
     with pytest.raises(TokenRefusedError, match="token_file") as refused:
         FileTokens(tmp_path / "token").token()
-    assert "confidential" not in told(refused.value)
+    assert "confidential" not in traceback_text(refused.value)

@@ -70,7 +70,7 @@ def test_traffic_that_stays_as_it_was_has_not_drifted() -> None:
 
 def test_a_threshold_that_is_higher_takes_more_to_be_crossed() -> None:
     taken = drifting()
-    surely = by_class(taken).suspicion[DOGS]
+    surely = by_class(taken).score[DOGS]
     higher = snapshot(drift={"max_distance": 0.9}).settings.drift.max_distance
     assert taken.settings.drift.max_distance < surely < higher
 
@@ -155,7 +155,7 @@ def test_the_series_of_a_group_tell_its_drift() -> None:
     taken, told = drifting(), by_class(drifting())
     at = {"grouping": "class", "group": "dog"}
     assert value(taken, "group_drifted", **at) == 1
-    assert value(taken, "group_drift_score", **at) == pytest.approx(told.suspicion[DOGS])
+    assert value(taken, "group_drift_score", **at) == pytest.approx(told.score[DOGS])
     distance = value(taken, "group_drift_distance", **at, mix="score")
     assert distance == pytest.approx(told.mixes["score"].distance[DOGS])
     assert value(taken, "grouping_groups_drifted", grouping="class") == 1

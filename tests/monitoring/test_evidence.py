@@ -69,8 +69,8 @@ def drawn(
 
 
 def assert_same(found: GroupingEvidence, expected: GroupingEvidence) -> None:
-    for name, column in vars(found.known).items():
-        assert column == pytest.approx(getattr(expected.known, name), nan_ok=True), name
+    for name, column in vars(found.state).items():
+        assert column == pytest.approx(getattr(expected.state, name), nan_ok=True), name
     assert found.changes == expected.changes
 
 
@@ -110,8 +110,8 @@ def test_of_each_group_its_own_labels_speak(group: int) -> None:
     own = labels.part(groups == group)
     right, wrong = own.correct.sum(), (~own.correct).sum()
     then, now = own.correct[:REFERENCE], own.correct[REFERENCE:]
-    assert told.known.labels[group] == len(own.correct)
-    assert told.known.reference_labels[group] == REFERENCE
+    assert told.state.labels[group] == len(own.correct)
+    assert told.state.reference_labels[group] == REFERENCE
     assert told.log_e["below_threshold"][group] == pytest.approx(
         log_e_below(right, wrong, np.array(THRESHOLD))
     )
@@ -122,7 +122,7 @@ def test_of_each_group_its_own_labels_speak(group: int) -> None:
         log_e_miscalibrated(log_gains(own.scores, own.correct, np.zeros(len(own.correct), np.intp), 1))[0]
     )
     bounds = confidence_sequence(right, wrong, 1 - told.alpha)
-    assert (told.known.lower[group], told.known.upper[group]) == pytest.approx(bounds)
+    assert (told.state.lower[group], told.state.upper[group]) == pytest.approx(bounds)
 
 
 @pytest.mark.parametrize("window", [None, ReferenceWindow(-np.inf, 150.0, 0.0)])
@@ -142,7 +142,7 @@ def test_a_change_is_looked_for_from_the_references_lower_bound(
         lower = stats.binomtest(right, right + wrong).proportion_ci(1 - 2 * alpha, method="exact").low
     else:
         lower = confidence_sequence(np.array(right), np.array(wrong), 1 - alpha)[0]
-    assert told.known.baseline[group] == pytest.approx(lower)
+    assert told.state.baseline[group] == pytest.approx(lower)
     count = int((~then).sum())
     none = np.zeros(1, np.intp)
     bets = advance_bets(no_bets(1), own.correct[~then], np.zeros(count, np.intp), np.array([lower]), none)
@@ -153,7 +153,7 @@ def test_a_change_is_looked_for_from_the_references_lower_bound(
 def test_a_group_that_reached_the_threshold_in_the_reference_is_held_to_it() -> None:
     groups = np.repeat([0, 1], REFERENCE)
     labels = sequence(np.concatenate((np.arange(REFERENCE) % 6 > 0, np.arange(REFERENCE) % 4 > 0)))
-    baseline = evidence(labels, groups).known.baseline
+    baseline = evidence(labels, groups).state.baseline
     assert baseline[0] == THRESHOLD
     assert baseline[1] < 0.75
     assert np.isnan(baseline[2])
@@ -195,8 +195,8 @@ def test_with_a_window_evidence_begins_anew_after_it() -> None:
     told = evidence(labels, groups, reference=window, before=evidence(labels, groups))
     of_window = (labels.predicted_at >= window.since) & (labels.predicted_at < window.until)
     after = labels.predicted_at >= window.until
-    assert told.known.reference_labels.tolist() == np.bincount(groups[of_window]).tolist()
-    assert told.known.labels.tolist() == np.bincount(groups[after]).tolist()
+    assert told.state.reference_labels.tolist() == np.bincount(groups[of_window]).tolist()
+    assert told.state.labels.tolist() == np.bincount(groups[after]).tolist()
     right, wrong = (np.bincount(groups[after & flags]) for flags in (labels.correct, ~labels.correct))
     expected = log_e_below(right, wrong, np.full(len(GROUPS), THRESHOLD))
     assert told.log_e["below_threshold"] == pytest.approx(expected)
@@ -233,8 +233,8 @@ def test_only_labels_that_the_grouping_asked_for_say_something() -> None:
     )
     assert set(found) == {"class", "score_bin"}
     # Half of the labels were asked by predicted class, the others by score bin.
-    assert found["class"].known.labels.sum() == found["score_bin"].known.labels.sum() == len(there.ledger) / 2
-    assert found["class"].known.labels.tolist() == [50, 50, 50]
+    assert found["class"].state.labels.sum() == found["score_bin"].state.labels.sum() == len(there.ledger) / 2
+    assert found["class"].state.labels.tolist() == [50, 50, 50]
 
 
 def test_a_group_without_traffic_has_no_evidence() -> None:
@@ -251,4 +251,4 @@ def test_a_group_without_traffic_has_no_evidence() -> None:
         before={},
     )
     assert found["class"].groups == ["dog", "owl"]
-    assert found["class"].known.labels.tolist() == [20, 20]
+    assert found["class"].state.labels.tolist() == [20, 20]

@@ -142,8 +142,8 @@ def assert_same(found: Mapping[str, GroupingEvidence], expected: Mapping[str, Gr
     for name, there in found.items():
         assert there.groups == expected[name].groups
         assert there.watched.numbers.tolist() == expected[name].watched.numbers.tolist()
-        for column, values in vars(there.known).items():
-            told = getattr(expected[name].known, column)
+        for column, values in vars(there.state).items():
+            told = getattr(expected[name].state, column)
             assert values == pytest.approx(told, nan_ok=True, rel=1e-9, abs=1e-9), column
         for kind, confirmed in there.confirmed.items():
             assert confirmed.tolist() == expected[name].confirmed[kind].tolist()
@@ -183,8 +183,8 @@ def test_what_the_stream_lets_go_of_goes_on_to_count(
 def test_without_the_checkpoint_what_is_gone_would_count_no_more() -> None:
     entries = [outcome(number, right=number % 4 > 0) for number in range(4 * LIMIT)]
     part, whole = evidence(ledger_of(entries[-LIMIT:])), evidence(ledger_of(entries))
-    assert part["region"].known.labels.sum() == LIMIT
-    assert whole["region"].known.labels.sum() == 4 * LIMIT
+    assert part["region"].state.labels.sum() == LIMIT
+    assert whole["region"].state.labels.sum() == 4 * LIMIT
 
 
 def test_a_checkpoint_reaches_no_further_than_the_first_open_request() -> None:
@@ -193,8 +193,8 @@ def test_a_checkpoint_reaches_no_further_than_the_first_open_request() -> None:
     free, bounded = due(ledger_of(entries)), due(ledger_of(entries), opened=request(5))
     assert free is not None
     assert bounded is not None
-    assert bounded.place < free.place
-    assert sum(evidence(ledger_of([]), checkpoint=bounded)["region"].known.labels) == 5
+    assert bounded.position < free.position
+    assert sum(evidence(ledger_of([]), checkpoint=bounded)["region"].state.labels) == 5
 
 
 def test_a_confirmed_change_keeps_its_time_when_its_labels_are_gone() -> None:
@@ -238,7 +238,7 @@ def test_groups_that_have_no_traffic_now_keep_what_the_checkpoint_knows() -> Non
     before, after = (evidence(ledger_of([]), checkpoint=each)["region"] for each in (checkpoint, next_one))
     for name in STATE:
         for region in ("south", "west"):
-            column, then = getattr(after.known, name), getattr(before.known, name)
+            column, then = getattr(after.state, name), getattr(before.state, name)
             np.testing.assert_array_equal(
                 column[after.groups.index(region)], then[before.groups.index(region)]
             )
@@ -269,14 +269,14 @@ def test_a_label_counts_once_all_earlier_requests_for_its_group_have_ended() -> 
     entries = [outcome(number, right=True, region="north") for number in (1, 2, 4, 5)]
     north = evidence(ledger_of(entries))["region"].groups.index("north")
     waiting = evidence(ledger_of(entries), opened=request(3))["region"]
-    assert waiting.known.labels[north] == 2
+    assert waiting.state.labels[north] == 2
     # Open requests of other groups, and of other groupings, do not matter.
     for other in (request(3, "south"), request(3, "north", "device")):
-        assert evidence(ledger_of(entries), opened=other)["region"].known.labels[north] == 4
+        assert evidence(ledger_of(entries), opened=other)["region"].state.labels[north] == 4
     # That of a removed assessment may be of any grouping.
-    assert evidence(ledger_of(entries), opened=request(3, "north", "gone"))["region"].known.labels[north] == 2
+    assert evidence(ledger_of(entries), opened=request(3, "north", "gone"))["region"].state.labels[north] == 2
     ended = evidence(ledger_of(entries), before={"region": waiting})["region"]
-    assert ended.known.labels[north] == 4
+    assert ended.state.labels[north] == 4
 
 
 def test_labels_count_in_the_order_of_requests_however_answers_come() -> None:

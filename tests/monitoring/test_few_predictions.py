@@ -13,7 +13,7 @@ from service.monitoring.assessment_snapshot import FEWEST_PREDICTIONS
 FEW = FEWEST_PREDICTIONS - 1
 
 
-def asked(predictions: list[int], **settings: Any) -> set[str]:
+def next_classes(predictions: list[int], **settings: Any) -> set[str]:
     """Classes that may be asked next, without any label; predictions are by class and score bin."""
     task = {"grouping": "class", "budget": BUDGET} | settings
     state = snapshot(0, predictions=predictions, assessments={"ask": task}).assessments["ask"]
@@ -24,18 +24,18 @@ def asked(predictions: list[int], **settings: Any) -> set[str]:
 @pytest.mark.parametrize("policy", get_args(Policy))
 @pytest.mark.parametrize("task", ["estimation", "identification"])
 def test_a_group_of_few_predictions_is_not_asked(policy: str, task: str) -> None:
-    assert "cat" not in asked([FEW, 0, 10, 30, 10, 30], policy=policy, task=task)
+    assert "cat" not in next_classes([FEW, 0, 10, 30, 10, 30], policy=policy, task=task)
 
 
 @pytest.mark.parametrize("task", ["estimation", "identification"])
 def test_a_group_is_asked_as_soon_as_it_has_enough_predictions(task: str) -> None:
-    assert "cat" in asked([FEW, 1, 4, 1, 5, 0], policy="random", task=task)
+    assert "cat" in next_classes([FEW, 1, 4, 1, 5, 0], policy="random", task=task)
 
 
 def test_where_all_groups_have_few_predictions_all_are_asked() -> None:
-    assert asked([1, 0, FEW, 0, 2, 0], policy="random") == {"cat", "dog", "owl"}
+    assert next_classes([1, 0, FEW, 0, 2, 0], policy="random") == {"cat", "dog", "owl"}
 
 
 def test_of_two_compared_groups_with_few_predictions_both_are_asked() -> None:
     compared = {"task": "comparison", "between": ["cat", "dog"], "policy": "random"}
-    assert asked([1, 0, FEW, 0, 50, 50], **compared) == {"cat", "dog"}
+    assert next_classes([1, 0, FEW, 0, 50, 50], **compared) == {"cat", "dog"}

@@ -129,8 +129,8 @@ def assert_same_evidence(
     for name, there in found.items():
         anew = expected[name]
         assert there.groups == anew.groups
-        for column, values in vars(there.known).items():
-            assert values == pytest.approx(getattr(anew.known, column), nan_ok=True, rel=1e-12, abs=1e-12)
+        for column, values in vars(there.state).items():
+            assert values == pytest.approx(getattr(anew.state, column), nan_ok=True, rel=1e-12, abs=1e-12)
         assert there.changes == anew.changes
         np.testing.assert_array_equal(there.labels.counts, anew.labels.counts)
         np.testing.assert_array_equal(there.labels.marks, anew.labels.marks)
@@ -196,11 +196,11 @@ def test_only_groups_with_other_labels_than_before_are_looked_at() -> None:
     ledger.place()
     before = evidence(ledger, 1, 0, {})["region"]
     # Of what is known of the others nothing is computed anew, so what is wrong stays so.
-    for column in (before.known.below, before.known.gains):
+    for column in (before.state.below, before.state.gains):
         column[:] = 5.0
     ledger.fold(told[57:58])
     ledger.place()
     after = evidence(ledger, 1, 0, {"region": before})["region"]
     there = [name == REGIONS[0] for name in after.groups]
-    assert (after.known.below != 5.0).tolist() == there
-    assert (after.known.gains != 5.0).any(axis=1).tolist() == there
+    assert (after.state.below != 5.0).tolist() == there
+    assert (after.state.gains != 5.0).any(axis=1).tolist() == there

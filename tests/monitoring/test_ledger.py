@@ -83,7 +83,7 @@ def places_of(ledger: OutcomeLedger) -> list[tuple[str, int, int]]:
     return [(names[region], predicted, number) for region, predicted, number in zip(*columns, strict=True)]
 
 
-def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
+def contents(ledger: OutcomeLedger, at: float = EVER) -> Any:
     """All that a ledger tells, whatever the order in which it numbers who asked."""
     sums, places = ledger.sums(at=at, decay=0.0), places_of(ledger)
     told = Counter(
@@ -120,7 +120,7 @@ def test_folding_piece_by_piece_is_folding_in_one_go(
     for first in range(0, len(entries), size):
         ledger.fold(entries[first : first + size])
         ledger.place()
-    assert known(ledger) == known(folded(entries))
+    assert contents(ledger) == contents(folded(entries))
 
 
 @given(histories)
@@ -155,7 +155,7 @@ def test_a_process_that_runs_on_while_its_stream_is_trimmed_knows_what_a_new_one
         gone = min(gone + trimmed, max(0, read - 1))
         ledger.forget(entries[gone].position if entries else (0, 0))
         ledger.place()
-        assert known(ledger) == known(folded(entries[gone:read]))
+        assert contents(ledger) == contents(folded(entries[gone:read]))
 
 
 @given(histories, st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=12))

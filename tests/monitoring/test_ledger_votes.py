@@ -61,7 +61,7 @@ def placed(entries: list[OutcomeEntry], *, votes_missing: bool = False) -> Outco
     return ledger
 
 
-def told(ledger: OutcomeLedger) -> Counter[tuple[str, str, bool]]:
+def labels_by_vote(ledger: OutcomeLedger) -> Counter[tuple[str, str, bool]]:
     """Labels by the vote and region of their cell, and whether they stand for all votes."""
     sums = ledger.sums(at=EVER, decay=0.0)
     (votes, of_vote), (regions, of_region) = (ledger.cells.values(name) for name in SPACE.attributes)
@@ -74,7 +74,7 @@ def told(ledger: OutcomeLedger) -> Counter[tuple[str, str, bool]]:
 
 def test_a_label_from_before_anybody_voted_stands_for_all_votes() -> None:
     ledger = placed([outcome(0), outcome(1, region="south"), outcome(2, "dog")])
-    assert told(ledger) == {
+    assert labels_by_vote(ledger) == {
         (MISSING, "north", True): 1,
         (MISSING, "south", True): 1,
         (DISAGREE, "north", False): 1,
@@ -83,7 +83,7 @@ def test_a_label_from_before_anybody_voted_stands_for_all_votes() -> None:
 
 def test_where_there_is_traffic_without_votes_only_labels_from_before_stand_for_all_votes() -> None:
     ledger = placed([outcome(0), outcome(1, "cat"), outcome(2)], votes_missing=True)
-    assert told(ledger) == {
+    assert labels_by_vote(ledger) == {
         (MISSING, "north", True): 1,
         (AGREE, "north", False): 1,
         (MISSING, "north", False): 1,
@@ -92,7 +92,7 @@ def test_where_there_is_traffic_without_votes_only_labels_from_before_stand_for_
 
 def test_where_there_is_none_a_vote_of_long_ago_takes_nothing_away() -> None:
     ledger = placed([outcome(0, "cat"), outcome(1), outcome(2)])
-    assert told(ledger) == {(AGREE, "north", False): 1, (MISSING, "north", True): 2}
+    assert labels_by_vote(ledger) == {(AGREE, "north", False): 1, (MISSING, "north", True): 2}
 
 
 def test_who_asked_is_reported_of_either_kind() -> None:
@@ -119,7 +119,7 @@ def test_piece_by_piece_and_trimmed_they_are_as_if_read_again(
         ledger.forget((gone, 0))
         ledger.place(votes_missing=votes_missing)
         anew = placed(entries[gone:read], votes_missing=votes_missing)
-        assert told(ledger) == told(anew)
+        assert labels_by_vote(ledger) == labels_by_vote(anew)
         kept, expected = (tallied(each) for each in (ledger, anew))
         assert kept == expected
 

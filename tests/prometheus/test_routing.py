@@ -32,7 +32,9 @@ def alertmanager(start_alertmanager: StartAlertmanager, webhook: WebhookReceiver
     return start_alertmanager(routing_to(webhook))
 
 
-def told(alertmanager: Alertmanager, webhook: WebhookReceiver, alerts: list[dict[str, Any]]) -> set[str]:
+def notified_alerts(
+    alertmanager: Alertmanager, webhook: WebhookReceiver, alerts: list[dict[str, Any]]
+) -> set[str]:
     """Which of the alerts arrive, by name and model, when all are posted together.
 
     Alertmanager says of every alert whether it is inhibited; all others are waited for.
@@ -51,7 +53,7 @@ def told(alertmanager: Alertmanager, webhook: WebhookReceiver, alerts: list[dict
 def test_an_alert_on_a_whole_model_silences_that_models_groups_alone(
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -68,7 +70,7 @@ def test_what_is_confirmed_of_a_group_silences_what_is_probable_of_it_and_of_no_
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
     south, north = ({"model": "m", "grouping": "region", "group": group} for group in ("south", "north"))
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -93,7 +95,7 @@ def test_what_is_confirmed_of_a_group_silences_what_is_probable_of_it_and_of_no_
 def test_a_model_that_is_probably_inaccurate_silences_nothing_that_is_confirmed(
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -111,7 +113,7 @@ def test_a_model_whose_inaccuracy_is_confirmed_silences_its_groups(
 ) -> None:
     whole = {"model": "m", "grouping": "all", "group": "all"}
     south = {"model": "m", "grouping": "region", "group": "south"}
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -127,7 +129,7 @@ def test_a_model_whose_inaccuracy_is_confirmed_silences_its_groups(
 def test_scores_that_are_wrong_everywhere_silence_wrong_scores_of_groups_but_not_their_accuracy(
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -141,7 +143,7 @@ def test_scores_that_are_wrong_everywhere_silence_wrong_scores_of_groups_but_not
 def test_old_beliefs_silence_what_is_said_of_their_model_alone(
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -160,7 +162,7 @@ def test_old_beliefs_silence_what_is_said_of_their_model_alone(
 def test_a_deployment_that_does_not_answer_silences_all_that_is_said_of_it_and_nothing_of_others(
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
-    assert told(
+    assert notified_alerts(
         alertmanager,
         webhook,
         [
@@ -181,13 +183,13 @@ def test_a_prometheus_that_knows_no_credence_silences_what_it_still_says(
     absent = alert("CredenceTargetAbsent", "critical", job="")
     del absent["labels"]["job"]
     stale = alert("CredenceSnapshotStale", "critical", model="m")
-    assert told(alertmanager, webhook, [absent, stale]) == {"CredenceTargetAbsent"}
+    assert notified_alerts(alertmanager, webhook, [absent, stale]) == {"CredenceTargetAbsent"}
 
 
 def test_all_that_is_wrong_with_one_model_is_one_message(
     alertmanager: Alertmanager, webhook: WebhookReceiver
 ) -> None:
-    told(
+    notified_alerts(
         alertmanager,
         webhook,
         [

@@ -42,7 +42,7 @@ def run(folder: Path, made: list[Recording], *words: object) -> int:
     return code
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+def printed_rows(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
     (table,) = json.loads(capsys.readouterr().out)
     return {row["items"]: row for row in table["rows"]}
 
@@ -51,7 +51,7 @@ def test_the_better_one_is_named_with_fewer_labels_where_they_disagree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, [CHAMPION, better()], "--runs", 20, "--json") == 0
-    rows = told(capsys)
+    rows = printed_rows(capsys)
     for rule in ("posterior", "evidence"):
         assert rows["aimed"][f"decided %, by {rule}"] == 100
         assert rows["aimed"][f"wrong %, by {rule}"] == 0
@@ -67,13 +67,13 @@ def test_whoever_is_named_second_challenges(tmp_path: Path, capsys: pytest.Captu
 
 def test_within_the_margin_nobody_is_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, [CHAMPION, better()], "--runs", 2, "--region", 0.5, "--json") == 0
-    rows = told(capsys)
+    rows = printed_rows(capsys)
     assert {row["decided %, by posterior"] for row in rows.values()} == {0}
 
 
 def test_the_same_seed_gives_the_same_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, again, other = (
-        (run(tmp_path, [CHAMPION, better()], "--runs", 3, "--seed", seed, "--json"), told(capsys))[1]
+        (run(tmp_path, [CHAMPION, better()], "--runs", 3, "--seed", seed, "--json"), printed_rows(capsys))[1]
         for seed in (1, 1, 2)
     )
     assert first == again != other

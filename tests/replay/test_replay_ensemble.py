@@ -27,7 +27,7 @@ def voted(size: int = 400, seed: int = 0) -> VotedItems:
     return VotedItems.of(1, said, positive)
 
 
-def asked(runs: int = 1) -> EnsembleStudy:
+def ensemble_study(runs: int = 1) -> EnsembleStudy:
     return EnsembleStudy(voted(), (40,), runs)
 
 
@@ -42,12 +42,12 @@ def same(one: Run, other: Run) -> bool:
 
 @pytest.fixture(scope="module")
 def first() -> Run:
-    return run_once(asked(), 40, 0)
+    return run_once(ensemble_study(), 40, 0)
 
 
 @pytest.fixture(scope="module")
 def second() -> Run:
-    return run_once(asked(), 40, 1)
+    return run_once(ensemble_study(), 40, 1)
 
 
 def test_the_ensemble_calls_positive_what_more_than_half_of_its_members_do() -> None:
@@ -130,7 +130,7 @@ def test_more_labels_than_a_member_has_items_are_refused() -> None:
 
 
 def test_a_run_is_decided_by_the_seed_its_labels_and_its_number(first: Run) -> None:
-    (again,) = asked().run(40, Workers())
+    (again,) = ensemble_study().run(40, Workers())
     assert same(again, first)
 
 
@@ -140,6 +140,6 @@ def test_runs_draw_other_items(first: Run, second: Run) -> None:
 
 def test_two_processes_find_what_one_finds(first: Run, second: Run) -> None:
     with workers(2) as crew:
-        shared = asked(runs=2).run(40, crew)
+        shared = ensemble_study(runs=2).run(40, crew)
     assert same(shared[0], first)
     assert same(shared[1], second)

@@ -74,7 +74,7 @@ def documents(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[s
     return found
 
 
-def told(cost: int, mean: float) -> Estimates:
+def estimates_of(cost: int, mean: float) -> Estimates:
     """Of an ensemble and its only member; the interval of the second one alone is wide."""
     return Estimates(cost, np.array([mean, mean]), np.array([mean, 0.0]), np.array([mean, 1.0]))
 
@@ -82,8 +82,10 @@ def told(cost: int, mean: float) -> Estimates:
 def made_up(number: int, shared: int = 10, error: float = 0.1) -> Found:
     """What two runs found: one erred in this way, and the other not at all."""
     items = VotedItems.of(number, {"only": np.ones(40, np.bool_)}, np.arange(40) < 20)
-    run = {method: told(shared, 0.5 + error) for method in METHODS} | {SEPARATE: told(20, 0.7)}
-    right = {method: told(shared, 0.5) for method in METHODS} | {SEPARATE: told(20, 0.5)}
+    run = {method: estimates_of(shared, 0.5 + error) for method in METHODS} | {
+        SEPARATE: estimates_of(20, 0.7)
+    }
+    right = {method: estimates_of(shared, 0.5) for method in METHODS} | {SEPARATE: estimates_of(20, 0.5)}
     return Found(EnsembleStudy(items, (10,), 2), {10: [run, right]})
 
 
@@ -146,7 +148,7 @@ def test_tables_are_for_the_terminal_or_for_a_page(
 def test_tables_break_no_word_on_a_terminal_of_80_columns() -> None:
     # Many labels, and a member with the longest name of those of the digits.
     items = VotedItems.of(4, {"digits_naive_bayes": np.ones(200, np.bool_)}, np.arange(200) < 20)
-    run = {method: told(1_000, 0.5) for method in METHODS}
+    run = {method: estimates_of(1_000, 0.5) for method in METHODS}
     found = [Found(EnsembleStudy(items, (100,), 100), {100: [run]})] * 2
     wide = Console(width=200)
     for table in ensemble_summary(found):

@@ -26,7 +26,7 @@ def pool(size: int = 80, *, unit: bool = True, seed: int = 0) -> BinaryScores:
     return BinaryScores(1, scores if unit else 8 * scores - 3, positive, unit)
 
 
-def asked(labels: int = 12, runs: int = 1, threshold: float = 0.5) -> PerformanceStudy:
+def performance_study(labels: int = 12, runs: int = 1, threshold: float = 0.5) -> PerformanceStudy:
     return PerformanceStudy(pool(), (labels,), runs, threshold, Target(precision=0.5))
 
 
@@ -47,17 +47,17 @@ def same(one: Run, other: Run) -> bool:
 
 @pytest.fixture(scope="module")
 def first() -> Run:
-    return run_once(asked(), asked().unlabelled, 12, 0)
+    return run_once(performance_study(), performance_study().unlabelled, 12, 0)
 
 
 @pytest.fixture(scope="module")
 def second() -> Run:
-    return run_once(asked(), asked().unlabelled, 12, 1)
+    return run_once(performance_study(), performance_study().unlabelled, 12, 1)
 
 
 @pytest.fixture(scope="module")
 def all_labelled() -> Run:
-    return run_once(asked(80), asked(80).unlabelled, 80, 0)
+    return run_once(performance_study(80), performance_study(80).unlabelled, 80, 0)
 
 
 def test_the_area_of_a_perfect_estimate_is_nothing() -> None:
@@ -161,14 +161,16 @@ def test_what_all_labels_promise_of_a_threshold_is_kept(all_labelled: Run) -> No
 
 
 def test_where_nothing_is_called_positive_there_is_no_precision_to_hold() -> None:
-    found = run_once(asked(threshold=1.0), asked(threshold=1.0).unlabelled, 12, 0).measures
+    found = run_once(
+        performance_study(threshold=1.0), performance_study(threshold=1.0).unlabelled, 12, 0
+    ).measures
     assert pool().scores.max() < 1
     assert np.isnan(found["precision_coverage"])
     assert found["recall_coverage"] == 1
 
 
 def test_a_run_is_decided_by_the_seed_its_labels_and_its_number(first: Run) -> None:
-    (again,) = asked().run(12, Workers())
+    (again,) = performance_study().run(12, Workers())
     assert same(again, first)
 
 
@@ -178,6 +180,6 @@ def test_runs_draw_other_items(first: Run, second: Run) -> None:
 
 def test_two_processes_find_what_one_finds(first: Run, second: Run) -> None:
     with workers(2) as crew:
-        shared = asked(runs=2).run(12, crew)
+        shared = performance_study(runs=2).run(12, crew)
     assert same(shared[0], first)
     assert same(shared[1], second)

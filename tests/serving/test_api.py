@@ -130,11 +130,11 @@ def test_every_threshold_that_is_crossed_counts(client: Client) -> None:
 def test_a_group_that_changed_shows_what_its_labels_from_before_still_count() -> None:
     with served({"m": snapshot(changed="cat")}) as client:
         groups = {group["group"]: group for group in client.get("/m/groups?grouping=class")["groups"]}
-    change = groups["cat"]["relearned"]
+    change = groups["cat"]["change_point"]
     assert change["since"] == pytest.approx(NOW - 9, rel=0, abs=1)
     assert change["labels_before"] == pytest.approx(25, abs=2)
     assert 0 < change["kept"] < 0.25
-    assert groups["owl"]["relearned"] is None
+    assert groups["owl"]["change_point"] is None
 
 
 def test_reliability_shows_every_bin_with_traffic(client: Client) -> None:
@@ -156,7 +156,7 @@ def test_drift_shows_the_shares_of_every_bin_then_and_now(client: Client) -> Non
     assert (told["reference_predictions"], told["recent_predictions"]) == (1_000, 1_000)
     assert told["drifted"]
     assert "its scores differ" in told["sentence"]
-    assert (dogs["group"], dogs["drifted"], dogs["suspicion"]) == ("dog", True, told["suspicion"])
+    assert (dogs["group"], dogs["drifted"], dogs["drift_score"]) == ("dog", True, told["drift_score"])
     assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 1
     assert "class dog" in state["drift"]["sentence"]
 
@@ -188,7 +188,7 @@ def test_a_grouping_that_the_reference_does_not_have_is_not_compared_with_it(cli
     del client.board["new"]
     assert status == 404
     assert "was added later" in problem["detail"]
-    assert (dogs["drifted"], dogs["suspicion"]) == (None, None)
+    assert (dogs["drifted"], dogs["drift_score"]) == (None, None)
     assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 0
 
 

@@ -11,7 +11,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.drifts import drift_summary
 
 
-def suspected(suspicion: list[float]) -> ModelSnapshot:
+def suspected(scores: list[float]) -> ModelSnapshot:
     """Groups by class that have drifted, in a model of which nothing else has."""
     taken = drifting()
     drift = taken.drift
@@ -19,9 +19,9 @@ def suspected(suspicion: list[float]) -> ModelSnapshot:
     groupings = {
         name: replace(told, drifted=np.zeros_like(told.drifted)) for name, told in drift.groupings.items()
     }
-    distances = np.array(suspicion)
-    groupings["class"] = replace(groupings["class"], suspicion=distances, drifted=distances > 0)
-    classes = replace(taken.groupings["class"], groups=list("abcdefgh"[: len(suspicion)]))
+    distances = np.array(scores)
+    groupings["class"] = replace(groupings["class"], score=distances, drifted=distances > 0)
+    classes = replace(taken.groupings["class"], groups=list("abcdefgh"[: len(scores)]))
     return replace(
         taken,
         drift=replace(drift, groupings=groupings),

@@ -58,12 +58,12 @@ def test_a_group_shows_its_evidence() -> None:
     below = next(claim for claim in told.claims if claim.kind == "below_threshold")
     assert below.confirmed
     assert below.log10_e == pytest.approx(evidence.log_e["below_threshold"][dog()] / math.log(10))
-    assert (told.lower, told.upper) == (evidence.known.lower[dog()], evidence.known.upper[dog()])
-    assert told.labels == evidence.known.labels[dog()]
+    assert (told.lower, told.upper) == (evidence.state.lower[dog()], evidence.state.upper[dog()])
+    assert told.labels == evidence.state.labels[dog()]
     assert told.sentences[0] == (
-        f"Evidence confirms that its accuracy is below 80%: 10^{below.log10_e:.1f} to one."
+        f"Evidence confirms that its accuracy is below 80%: e-value 10^{below.log10_e:.1f}."
     )
-    assert "at most 5% is false on average" in told.sentences[-1]
+    assert "at most 5%, under continuous monitoring" in told.sentences[-1]
 
 
 def test_a_grouping_that_asked_for_nothing_has_none() -> None:

@@ -25,7 +25,7 @@ FLAT = {
 }
 
 
-def told(names: list[str] = MANY, limit: int = 10, before: Any = (), **changes: Any) -> set[str]:
+def selected(names: list[str] = MANY, limit: int = 10, before: Any = (), **changes: Any) -> set[str]:
     chosen = first_places(names, **(FLAT | changes), limit=limit, before=before)
     return {names[g] for g in chosen}
 
@@ -58,40 +58,40 @@ def test_few_groups_are_all_reported() -> None:
 
 @pytest.mark.parametrize("change", [with_one("alerts", 33, True), with_one("mean", 33, 0.2)])
 def test_a_group_that_alerts_or_is_the_worst_is_reported(change: dict[str, Any]) -> None:
-    assert MANY[33] in told(**change)
+    assert MANY[33] in selected(**change)
 
 
 def test_a_group_that_is_most_uncertain_for_its_traffic_is_reported() -> None:
-    assert MANY[33] in told(**with_one("uncertainty", 33, 0.05))
+    assert MANY[33] in selected(**with_one("uncertainty", 33, 0.05))
 
 
 def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_reported() -> None:
     mean = np.linspace(0.7, 0.5, 40)
-    assert set(MANY[-5:]) < told(mean=mean, alerts=np.ones(40, dtype=np.bool_))
+    assert set(MANY[-5:]) < selected(mean=mean, alerts=np.ones(40, dtype=np.bool_))
 
 
 def test_groups_that_were_reported_are_reported_again_when_little_has_changed() -> None:
     mean = np.linspace(0.95, 0.8, 40)
-    first = told(limit=16, mean=mean)
+    first = selected(limit=16, mean=mean)
     mean[[31, 32]] = mean[[32, 31]]  # the last one told, and the first one that is not
-    assert told(limit=16, mean=mean) != first
-    assert told(limit=16, mean=mean, before=first) == first
+    assert selected(limit=16, mean=mean) != first
+    assert selected(limit=16, mean=mean, before=first) == first
 
 
 def test_a_group_that_begins_to_alert_takes_a_place_at_once() -> None:
-    assert MANY[33] in told(**with_one("alerts", 33, True), before=set(MANY[:10]))
+    assert MANY[33] in selected(**with_one("alerts", 33, True), before=set(MANY[:10]))
 
 
 def test_a_group_that_bears_the_name_of_the_others_is_one_of_them() -> None:
     names = [OTHER, *MANY[1:]]
-    assert OTHER not in told(names, **with_one("alerts", 0, True))
+    assert OTHER not in selected(names, **with_one("alerts", 0, True))
 
 
 @given(limit=st.integers(1, 39), seed=st.integers(0, 99))
 def test_never_more_are_reported_than_the_bound(limit: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = {name: rng.random(40) for name in FLAT} | {"alerts": rng.random(40) < 0.3}
-    assert len(told(limit=limit, **columns)) == limit
+    assert len(selected(limit=limit, **columns)) == limit
 
 
 def test_what_was_left_out_is_a_metric() -> None:

@@ -145,7 +145,7 @@ def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> 
     )
     taken = mail(told)
     assert measure(taken, "precision").verdict == "none"
-    assert "Nothing is called positive there." in performance_summaries(taken)[0].sentence
+    assert "No item is predicted positive at this threshold." in performance_summaries(taken)[0].sentence
 
 
 def test_the_assessment_asks_and_has_found_something_in_words() -> None:

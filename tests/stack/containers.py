@@ -130,7 +130,7 @@ class Container:
         """Ask it to stop; its exit code."""
         return self._child.stop(seconds=seconds)
 
-    def said(self) -> str:
+    def log_tail(self) -> str:
         """The end of what it said."""
         return self.log.read_text(errors="replace")[-3_000:]
 

@@ -125,7 +125,7 @@ def wait_for_outcomes(stack: Stack, more_than: float) -> float:
     try:
         return float(wait_for(more, seconds=120, what=f"more than {more_than:g} outcomes"))
     except AssertionError as error:
-        said = "\n".join(f"{name} said: {each.said()[-1_000:]}" for name, each in stack.running.items())
+        said = "\n".join(f"{name} said: {each.log_tail()[-1_000:]}" for name, each in stack.running.items())
         raise AssertionError(f"{error}\n{said}") from error
 
 
@@ -256,4 +256,4 @@ def test_every_service_stops_by_itself_when_it_is_asked_to(stack: Stack) -> None
         container = stack.running[name]
         grace = stack.services[name].get("stop_grace_period", "10s")
         code = container.stop(seconds=float(grace.removesuffix("s")))
-        assert code in CLEAN_ENDS.get(name, {0}), f"{name}: {code}: {container.said()}"
+        assert code in CLEAN_ENDS.get(name, {0}), f"{name}: {code}: {container.log_tail()}"

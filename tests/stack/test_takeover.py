@@ -101,7 +101,7 @@ def scene(module_deploy: Deploy, apache_kafka: ApacheKafka) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def whole(scene: Scene) -> Scene:
+def running_scene(scene: Scene) -> Scene:
     """Everything runs, and work is shared."""
     for name, process in scene.fleet.members.items():
         if process.popen.poll() is not None:
@@ -115,56 +115,58 @@ def whole(scene: Scene) -> Scene:
     return scene
 
 
-def told(what: str, seconds: float, bound: float) -> None:
+def check_duration(what: str, seconds: float, bound: float) -> None:
     sys.stdout.write(f"{what}: {seconds:.1f} s, at most {bound:g} s\n")
     assert seconds <= bound, what
 
 
 @pytest.mark.parametrize("victim", ["predictions-1", "predictions-2", "labels-1", "labels-2"])
-def test_a_consumer_takes_the_partitions_of_a_killed_one_over(whole: Scene, victim: str) -> None:
+def test_a_consumer_takes_the_partitions_of_a_killed_one_over(running_scene: Scene, victim: str) -> None:
     kind = victim.partition("-")[0]
-    orphaned = whole.owned(victim)
+    orphaned = running_scene.owned(victim)
     assert len(orphaned) == PARTITIONS / 2
-    killed = whole.kill(victim)
-    left = whole.stored(kind)
+    killed = running_scene.kill(victim)
+    left = running_scene.stored(kind)
 
     def moved_on() -> bool:
-        stored = whole.stored(kind)
+        stored = running_scene.stored(kind)
         return all(stored[partition] > left[partition] for partition in orphaned)
 
     wait_for(moved_on, seconds=60, what="the partitions move on")
     # The session ends that long after the last heartbeat. The one who is left hears of it with its next one
     # (there are three in a session), joins anew, and stores what it reads with its next flush.
-    bound = whole.session_seconds * 4 / 3 + whole.flush_seconds + MACHINE_SECONDS
-    told(f"{victim} killed, its partitions move on", time.monotonic() - killed, bound)
+    bound = running_scene.session_seconds * 4 / 3 + running_scene.flush_seconds + MACHINE_SECONDS
+    check_duration(f"{victim} killed, its partitions move on", time.monotonic() - killed, bound)
 
 
-def test_a_scheduler_leads_in_the_place_of_a_killed_one(whole: Scene) -> None:
-    leader, follower = sorted(("schedule-1", "schedule-2"), key=whole.leads, reverse=True)
-    killed = whole.kill(leader)
-    issued = whole.issued()
-    wait_for(lambda: whole.issued() > issued, seconds=60, what="more requests")
+def test_a_scheduler_leads_in_the_place_of_a_killed_one(running_scene: Scene) -> None:
+    leader, follower = sorted(("schedule-1", "schedule-2"), key=running_scene.leads, reverse=True)
+    killed = running_scene.kill(leader)
+    issued = running_scene.issued()
+    wait_for(lambda: running_scene.issued() > issued, seconds=60, what="more requests")
     # The lease ends by itself; the other one looks at every tick, and asks in the same round.
     bound = LEASE_SECONDS + TICK_SECONDS + MACHINE_SECONDS
-    told(f"{leader} killed, which led; requests are issued again", time.monotonic() - killed, bound)
-    assert whole.leads(follower)
+    check_duration(f"{leader} killed, which led; requests are issued again", time.monotonic() - killed, bound)
+    assert running_scene.leads(follower)
 
 
-def test_a_leader_asks_on_when_the_other_scheduler_is_killed(whole: Scene) -> None:
-    leader, follower = sorted(("schedule-1", "schedule-2"), key=whole.leads, reverse=True)
-    killed = whole.kill(follower)
-    issued = whole.issued()
-    wait_for(lambda: whole.issued() > issued, seconds=60, what="more requests")
+def test_a_leader_asks_on_when_the_other_scheduler_is_killed(running_scene: Scene) -> None:
+    leader, follower = sorted(("schedule-1", "schedule-2"), key=running_scene.leads, reverse=True)
+    killed = running_scene.kill(follower)
+    issued = running_scene.issued()
+    wait_for(lambda: running_scene.issued() > issued, seconds=60, what="more requests")
     bound = 2 * TICK_SECONDS + MACHINE_SECONDS
-    told(f"{follower} killed, which did not lead; requests are issued", time.monotonic() - killed, bound)
+    check_duration(
+        f"{follower} killed, which did not lead; requests are issued", time.monotonic() - killed, bound
+    )
     # A round that outlasts the lease has it give up the lead for a moment, to nobody.
-    wait_for(lambda: whole.leads(leader), seconds=60, what=f"{leader} leads")
+    wait_for(lambda: running_scene.leads(leader), seconds=60, what=f"{leader} leads")
 
 
-def test_after_all_kills_every_fact_is_what_was_sent(whole: Scene) -> None:
-    deployment, load = whole.deployment, whole.load
+def test_after_all_kills_every_fact_is_what_was_sent(running_scene: Scene) -> None:
+    deployment, load = running_scene.deployment, running_scene.load
     for name in ("schedule-1", "schedule-2"):
-        end(whole.fleet.members[name])
+        end(running_scene.fleet.members[name])
 
     def all_answered() -> bool:
         requests = deployment.facts().requests()
@@ -176,7 +178,7 @@ def test_after_all_kills_every_fact_is_what_was_sent(whole: Scene) -> None:
     page = deployment.facts().outcomes(BEGINNING)
     assert page is not None
     answered = [(one.fact.request_id, one.fact.item_id, one.label.true_class) for one in page.labelled]
-    assert len(set(answered)) == len(answered) == whole.issued()
+    assert len(set(answered)) == len(answered) == running_scene.issued()
     # A leader that is killed may have sent what it could not note any more: it is sent again, as the same.
     assert set(answered) == {
         (request.request_id, request.item_id, truth(int(request.item_id.removeprefix("item-"))))

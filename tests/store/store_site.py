@@ -407,7 +407,7 @@ def outcomes(site: Site) -> list[OutcomeEntry]:
     return page(site).entries
 
 
-def told(site: Site) -> list[tuple[bool, str]]:
+def outcome_log(site: Site) -> list[tuple[bool, str]]:
     """Of every entry of the outcome stream, whether it revises another one, and the true class."""
     return [(entry.of != entry.position, entry.label.true_class) for entry in outcomes(site)]
 

@@ -14,7 +14,7 @@ from vendor_site import (
     OFFSETS,
     VENDORS,
     apply,
-    asked,
+    issued_requests,
     label,
     opened,
     other,
@@ -42,12 +42,12 @@ def site(connection: Connection) -> Site:
 
 def one_of(site: Site) -> LabelRequest:
     """A request that was issued."""
-    return next(iter(asked(site, 4).values()))
+    return next(iter(issued_requests(site, 4).values()))
 
 
 def moved(site: Site) -> tuple[LabelRequest, LabelRequest]:
     """A request of a vendor, and its next attempt, of another one."""
-    before = asked(site, 30)
+    before = issued_requests(site, 30)
     site.requests("m").remove_published(list(site.requests("m").read_outbox()))
     round_(site, now=LATE)
     for request_id, request in sent(site).items():
@@ -57,7 +57,7 @@ def moved(site: Site) -> tuple[LabelRequest, LabelRequest]:
 
 
 def test_every_request_says_which_vendor_is_asked(site: Site) -> None:
-    requests = asked(site, 30)
+    requests = issued_requests(site, 30)
     assert {request.vendor for request in requests.values()} == {"acme", "bolt"}
     for request_id, request in requests.items():
         assert request.vendor == VendorAssignment({"acme": 1.0, "bolt": 1.0}, HASH_KEY).vendor(request_id, 1)
@@ -67,7 +67,7 @@ def test_every_request_says_which_vendor_is_asked(site: Site) -> None:
 def test_a_vendor_without_the_model_is_not_asked(connection: Connection) -> None:
     vendors = {"acme": VENDORS["acme"], "bolt": VENDORS["bolt"] | {"models": ["other"]}}
     site = site_of(connection, vendors)
-    assert {request.vendor for request in asked(site, 30).values()} == {"acme"}
+    assert {request.vendor for request in issued_requests(site, 30).values()} == {"acme"}
 
 
 def test_without_vendors_a_request_and_what_is_kept_of_it_are_as_they_were(connection: Connection) -> None:
@@ -118,7 +118,7 @@ def test_an_answer_is_revised_by_its_own_vendor_alone(site: Site, revision: dict
 
 def test_a_vendor_that_revises_one_request_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
     site = site_of(connection, pause_window=50)
-    mine, *_ = requests = list(asked(site, 30).values())
+    mine, *_ = requests = list(issued_requests(site, 30).values())
     theirs = next(request for request in requests if request.vendor == other(mine.vendor))
     apply(site, label(mine, mine.vendor))
     revisions = [
@@ -131,7 +131,7 @@ def test_a_vendor_that_revises_one_request_over_and_over_stops_nobodys_labels(co
 
 def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
     site = site_of(connection, pause_window=50)
-    mine, *_ = requests = list(asked(site, 30).values())
+    mine, *_ = requests = list(issued_requests(site, 30).values())
     theirs = next(request for request in requests if request.vendor == other(mine.vendor))
     apply(site, label(mine, mine.vendor))
     others = [label(mine, mine.vendor, true_class="dog", annotator=str(i)) for i in range(100)]
@@ -172,7 +172,7 @@ def test_a_vendor_cannot_answer_with_an_item_that_is_made_to_fit(site: Site) -> 
 
 
 def test_a_label_with_the_item_of_another_request_is_an_item_mismatch(site: Site) -> None:
-    request, another = list(asked(site, 30).values())[:2]
+    request, another = list(issued_requests(site, 30).values())[:2]
     assert apply(site, label(request, request.vendor, item_id=another.item_id)) == ["item_mismatch"]
 
 
@@ -200,7 +200,7 @@ def test_before_there_are_vendors_a_label_may_be_signed(connection: Connection) 
 def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_again(
     site: Site,
 ) -> None:
-    asked(site, 30)
+    issued_requests(site, 30)
     backup = save(site.connection)
     before, after = moved(site)
     answer = label(after, after.vendor)

@@ -26,7 +26,7 @@ def requested(site: Site, model: str = "m") -> list[str]:
     return [json.loads(text)["item_id"] for text in site.requests(model).read_outbox().values()]
 
 
-def asked(site: Site, model: str = "m", *, rounds: int = 1) -> list[str]:
+def requested_items(site: Site, model: str = "m", *, rounds: int = 1) -> list[str]:
     """Items that have been asked for after some rounds, without answers."""
     monitor = site.monitor(model)
     for _ in range(rounds):
@@ -39,7 +39,7 @@ def test_requests_of_one_model_do_not_show_which_items_of_another_are_drawn(conn
     site = Site(connection, models("m", "n"))
     fields = [message(i, model=model) for i in range(2_000) for model in ("m", "n")]
     site.take_in([record(0, *fields)])
-    both = set(asked(site, "m")) & set(asked(site, "n"))
+    both = set(requested_items(site, "m")) & set(requested_items(site, "n"))
     # 400 of 2,000 twice, independently: hypergeometric.
     assert stats.hypergeom(2_000, 400, 400).cdf(len(both)) == pytest.approx(0.5, abs=0.499)
 
@@ -133,7 +133,7 @@ def test_items_that_are_dated_wrongly_are_drawn_as_often_as_others(
         else:
             records.append(record(n, message(n, time="2027-01-15T08:00:00Z")))
     site.take_in(records)
-    drawn = asked(site)
+    drawn = requested_items(site)
     found = sum(item.startswith("hidden") for item in drawn)
     assert len(drawn) == 400
     assert stats.binomtest(found, len(drawn), 0.5).pvalue > 1e-3
@@ -150,7 +150,7 @@ def test_a_time_in_the_future_brings_no_later_draws(connection: Connection) -> N
     records += [record(n, message(n), timestamp=int(1_000 * late)) for n in range(1_000, 2_000)]
     # It is read again as a whole, a day after the last one came.
     site.take_in(records)
-    assert not [item for item in asked(site) if item.startswith("future")]
+    assert not [item for item in requested_items(site) if item.startswith("future")]
 
 
 def test_an_item_that_was_drawn_and_is_sent_again_is_drawn_by_its_share_of_the_traffic(

@@ -84,7 +84,9 @@ def answered(site: Site, monitor: ModelMonitor, rounds: int) -> list[int]:
     return seen
 
 
-def told(connection: Connection, rounds: int = 6) -> tuple[ChallengeSnapshot, list[int], ModelMonitor]:
+def challenge_rounds(
+    connection: Connection, rounds: int = 6
+) -> tuple[ChallengeSnapshot, list[int], ModelMonitor]:
     site = configured(connection)
     site.take_in(stream())
     monitor = site.monitor("m")
@@ -93,7 +95,7 @@ def told(connection: Connection, rounds: int = 6) -> tuple[ChallengeSnapshot, li
 
 
 def test_the_better_one_is_found_overall_and_in_every_group(connection: Connection) -> None:
-    found, asked, _ = told(connection)
+    found, asked, _ = challenge_rounds(connection)
     assert found.groups == [ALL, *REGIONS]
     difference = (CHALLENGER == TRUE).mean() - (MODEL == TRUE).mean()
     assert found.difference.lower[0] <= difference <= found.difference.upper[0]
@@ -108,7 +110,7 @@ def test_the_better_one_is_found_overall_and_in_every_group(connection: Connecti
 
 
 def test_how_often_they_disagree_is_known_without_a_label(connection: Connection) -> None:
-    found, _, _ = told(connection, rounds=0)
+    found, _, _ = challenge_rounds(connection, rounds=0)
     expected = [DIFFER.mean(), *(DIFFER[r == REGION].mean() for r in range(2))]
     assert found.disagreement == pytest.approx(expected)
     assert found.labels.sum() == 0
@@ -117,7 +119,7 @@ def test_how_often_they_disagree_is_known_without_a_label(connection: Connection
 
 
 def test_four_of_five_labels_go_to_disagreements(connection: Connection) -> None:
-    _, asked, _ = told(connection)
+    _, asked, _ = challenge_rounds(connection)
     assert len(asked) == 300
     # Three standard errors of 300 draws.
     assert DIFFER[asked].mean() == pytest.approx(0.8, abs=3 * (0.16 / 300) ** 0.5)
@@ -164,7 +166,7 @@ def test_another_challenger_begins_without_labels_and_the_model_is_no_worse_for_
 
 
 def test_the_models_own_accuracy_stays_right(connection: Connection) -> None:
-    _, asked, monitor = told(connection)
+    _, asked, monitor = challenge_rounds(connection)
     everything = monitor.refresh(NOW).groupings[ALL]
     truth = (MODEL == TRUE).mean()
     assert everything.accuracy.lower[0] <= truth <= everything.accuracy.upper[0]

@@ -88,4 +88,4 @@ def test_evidence_goes_on_over_more_labels_than_the_stream_keeps(connection: Con
 def labels_of(snapshot: ModelSnapshot) -> float:
     evidence = snapshot.groupings["all"].evidence
     assert evidence is not None
-    return float(evidence.known.labels.sum())
+    return float(evidence.state.labels.sum())

@@ -12,9 +12,9 @@ from vendor_site import (
     LEASE_SECONDS,
     VENDORS,
     apply,
-    asked,
     claim_keys,
     claims,
+    issued_requests,
     label,
     opened,
     other,
@@ -37,7 +37,7 @@ LEASE = 20.0
 def site(connection: Connection) -> Site:
     """A model with thirty open requests."""
     made = site_of(connection)
-    asked(made, 30)
+    issued_requests(made, 30)
     return made
 
 
@@ -115,7 +115,7 @@ def test_a_claim_whose_reply_was_lost_is_found_by_its_ids(
 
 def test_the_soonest_deadline_is_claimed_first(connection: Connection) -> None:
     site = site_of(connection)
-    asked(site, 10)
+    issued_requests(site, 10)
     urgent = of(site, "acme")[-1]
     site.connection.client.zadd(site.keys("m").deadlines, {urgent: NOW + 5})
     (given,) = claim(site)
@@ -237,7 +237,7 @@ def test_a_found_request_shows_who_holds_it(site: Site) -> None:
 
 def test_a_vendor_without_a_token_has_nothing_to_claim(connection: Connection) -> None:
     site = site_of(connection, VENDORS | {"acme": VENDORS["acme"] | {"token_sha256": []}})
-    asked(site, 30)
+    issued_requests(site, 30)
     assert of(site, "acme")
     assert claim(site, "acme") == []
     assert len(claim(site, "bolt", 100)) == len(of(site, "bolt"))
@@ -245,7 +245,7 @@ def test_a_vendor_without_a_token_has_nothing_to_claim(connection: Connection) -
 
 def test_without_vendors_there_is_nothing_of_claims_in_redis(connection: Connection) -> None:
     site = site_of(connection, {})
-    request = next(iter(asked(site, 5).values()))
+    request = next(iter(issued_requests(site, 5).values()))
     apply(site, label(request, None))
     round_(site, now=NOW + LEASE_SECONDS + 1)
     assert claim_keys(site) == set()

@@ -131,7 +131,7 @@ class TestRedefined:
         evidence = labelled(site, COUNT).groupings[name].evidence
         assert evidence is not None
         fresh = drawn_for(site, definitions(site.space("m"))[name])
-        assert evidence.known.labels.sum() == fresh > 0
+        assert evidence.state.labels.sum() == fresh > 0
 
     def test_once_it_is_defined_as_before_its_labels_count_again_and_those_of_meanwhile_do_not(
         self, connection: Connection, before: ModelSnapshot, name: str
@@ -167,5 +167,5 @@ class TestRedefined:
         evidence = found.groupings[name].evidence
         assert evidence is not None
         by_name = {entry.fact.request_id for entry in outcomes(site) if entry.fact.grouping == name}
-        assert evidence.known.labels.sum() == len(by_name) >= BUDGET
+        assert evidence.state.labels.sum() == len(by_name) >= BUDGET
         assert {counted(grouping) for grouping in found.groupings.values()} == {2 * BUDGET}

@@ -16,11 +16,11 @@ from store_site import (
     draws_of,
     issue,
     message,
+    outcome_log,
     outcomes,
     record,
     restore,
     save,
-    told,
     wired,
 )
 
@@ -266,10 +266,10 @@ def test_a_claimed_time_is_clipped_to_its_bounds_and_counted(
 def test_a_prediction_of_the_distant_past_weighs_nothing_and_harms_nothing(site: Site) -> None:
     site.take_in([record(0, message("old", time="0001-01-01T00:00:00Z"))])
     site.take_in([record(1, message("new"))])
-    told = site.reader("m").traffic().traffic
-    told.move_landmark(NOW, site.decay("m"))
-    assert told.predictions == 2
-    assert told.whole.weights.sum() == 1.0
+    outcome_log = site.reader("m").traffic().traffic
+    outcome_log.move_landmark(NOW, site.decay("m"))
+    assert outcome_log.predictions == 2
+    assert outcome_log.whole.weights.sum() == 1.0
 
 
 def test_two_models_of_one_topic_are_kept_apart(site: Site) -> None:
@@ -313,13 +313,13 @@ def test_a_redis_that_lost_what_it_held_is_noticed_though_nothing_new_comes(site
     assert step.assign(0, 0) == 1
 
 
-def test_labels_that_redis_has_lost_are_noticed_though_no_more_come(asked: Site) -> None:
-    saved = save(asked.connection)
-    step = asked.label_step()
+def test_labels_that_redis_has_lost_are_noticed_though_no_more_come(site_with_requests: Site) -> None:
+    saved = save(site_with_requests.connection)
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     step.process(0, [label(0)], NOW)
     step.flush(0, NOW)
-    restore(asked.connection, saved)
+    restore(site_with_requests.connection, saved)
     step.flush(0, NOW + 9)
     with pytest.raises(FlushRefused):
         step.flush(0, NOW + 10)
@@ -469,7 +469,7 @@ def label(offset: int, item: str = "a", **fields: Any) -> Record:
 
 
 @pytest.fixture
-def asked(site: Site) -> Site:
+def site_with_requests(site: Site) -> Site:
     """Requests for a, b and c are in flight; that for c has expired."""
     site.take_in([record(i, message(item)) for i, item in enumerate("abc")])
     a, b, c = draws_of(site)
@@ -501,12 +501,12 @@ BAD_LABELS: dict[str, tuple[str, Record]] = {
 
 
 @pytest.mark.parametrize("what", BAD_LABELS)
-def test_a_bad_label_is_a_dead_letter_and_stops_nothing(asked: Site, what: str) -> None:
+def test_a_bad_label_is_a_dead_letter_and_stops_nothing(site_with_requests: Site, what: str) -> None:
     reason, bad = BAD_LABELS[what]
-    step = asked.label_step()
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     step.process(0, [bad, label(1, item="b")], NOW)
-    (letter,) = asked.letters.kept
+    (letter,) = site_with_requests.letters.kept
     assert letter.error.reason == reason
     assert (letter.place.partition, letter.place.offset, letter.index, letter.value) == (
         0,
@@ -514,62 +514,64 @@ def test_a_bad_label_is_a_dead_letter_and_stops_nothing(asked: Site, what: str) 
         None,
         bad.value or b"",
     )
-    assert [entry.fact.request_id for entry in outcomes(asked)] == ["r-b"]
+    assert [entry.fact.request_id for entry in outcomes(site_with_requests)] == ["r-b"]
     assert step.flush(0, NOW) == 2
 
 
-def test_a_label_says_who_gave_it_and_when(asked: Site) -> None:
-    step = asked.label_step()
+def test_a_label_says_who_gave_it_and_when(site_with_requests: Site) -> None:
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     step.process(
         0, [label(0, time=iso(NOW - 5.5), annotator="ana"), label(1, item="b", time=iso(NOW + 9))], NOW
     )
-    first, second = outcomes(asked)
+    first, second = outcomes(site_with_requests)
     times = {entry.fact.request_id: entry.label.time for entry in (first, second)}
     assert times == {"r-a": NOW - 5.5, "r-b": NOW}, "a label of the future was given now"
     assert first.label.annotator == "ana"
 
 
-def test_a_label_that_is_delivered_twice_counts_once(asked: Site) -> None:
-    step = asked.label_step()
+def test_a_label_that_is_delivered_twice_counts_once(site_with_requests: Site) -> None:
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     step.process(0, [label(0), label(1)], NOW)
     step.process(0, [label(2, time=iso(NOW)), label(3, kind="correction", true_class="dog")], NOW)
-    assert len(outcomes(asked)) == 1
-    assert asked.letters.kept == []
+    assert len(outcomes(site_with_requests)) == 1
+    assert site_with_requests.letters.kept == []
     consumed = "credence_labels_consumed_total"
-    assert asked.registry.get_sample_value(consumed, {"result": "applied"}) == 1
-    assert asked.registry.get_sample_value(consumed, {"result": "duplicate"}) == 3
+    assert site_with_requests.registry.get_sample_value(consumed, {"result": "applied"}) == 1
+    assert site_with_requests.registry.get_sample_value(consumed, {"result": "duplicate"}) == 3
 
 
-def test_labels_are_read_on_from_the_stored_offset(asked: Site) -> None:
-    step = asked.label_step()
+def test_labels_are_read_on_from_the_stored_offset(site_with_requests: Site) -> None:
+    step = site_with_requests.label_step()
     assert step.assign(0, 7) == 7
     step.process(0, [label(7)], NOW)
-    assert asked.label_step().assign(0, 0) == 0, "what was applied is stored by a flush"
+    assert site_with_requests.label_step().assign(0, 0) == 0, "what was applied is stored by a flush"
     assert step.flush(0, NOW) == 8
-    assert asked.label_step().assign(0, 0) == 8
-    assert asked.label_step().assign(1, 3) == 3
+    assert site_with_requests.label_step().assign(0, 0) == 8
+    assert site_with_requests.label_step().assign(1, 3) == 3
 
 
-def test_labels_after_a_crash_are_applied_again_without_harm(asked: Site) -> None:
+def test_labels_after_a_crash_are_applied_again_without_harm(site_with_requests: Site) -> None:
     history = [label(0), label(1, kind="correction", true_class="owl"), label(2, kind="skip", true_class=...)]
-    crashed = asked.label_step()
+    crashed = site_with_requests.label_step()
     crashed.assign(0, 0)
     crashed.process(0, history, NOW)
-    restarted = asked.label_step()
+    restarted = site_with_requests.label_step()
     start = restarted.assign(0, 0)
     restarted.process(0, history[start:], NOW)
     restarted.flush(0, NOW)
-    assert told(asked) == [(False, "dog"), (True, "owl")]
-    assert asked.letters.reasons == ["conflicting_label"] * 2, "dead letters are kept at least once"
+    assert outcome_log(site_with_requests) == [(False, "dog"), (True, "owl")]
+    assert site_with_requests.letters.reasons == ["conflicting_label"] * 2, (
+        "dead letters are kept at least once"
+    )
 
 
 def test_labels_wait_for_redis_and_are_then_applied_once(
-    redis_server: EmbeddedRedis, connection: Connection, asked: Site
+    redis_server: EmbeddedRedis, connection: Connection, site_with_requests: Site
 ) -> None:
     with wired(redis_server, connection) as (wire, far):
-        step = asked.label_step(far)
+        step = site_with_requests.label_step(far)
         step.assign(0, 0)
         step.process(0, [label(0, item="b")], NOW)
         batch = [label(1), label(2, kind="correction", true_class="owl"), record(3, b"{")]
@@ -579,38 +581,38 @@ def test_labels_wait_for_redis_and_are_then_applied_once(
                 step.process(0, batch, NOW)
         wire.become("whole")
         step.process(0, batch, NOW)
-    assert [revises for revises, _ in told(asked)] == [False, False, True]
-    assert asked.letters.reasons == ["malformed_json"]
+    assert [revises for revises, _ in outcome_log(site_with_requests)] == [False, False, True]
+    assert site_with_requests.letters.reasons == ["malformed_json"]
 
 
-def test_labels_whose_dead_letters_cannot_be_kept_are_given_again(asked: Site) -> None:
-    step = asked.label_step()
+def test_labels_whose_dead_letters_cannot_be_kept_are_given_again(site_with_requests: Site) -> None:
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     batch = [label(0), label(1, kind="retraction", item="b", true_class=...), label(2, item="b")]
-    asked.letters.closed = True
+    site_with_requests.letters.closed = True
     with pytest.raises(Unavailable):
         step.process(0, batch, NOW)
     assert step.flush(0, NOW) == 0
-    asked.letters.closed = False
+    site_with_requests.letters.closed = False
     step.process(0, batch, NOW)
-    assert asked.letters.reasons == ["nothing_to_retract"]
-    assert [revises for revises, _ in told(asked)] == [False, False]
+    assert site_with_requests.letters.reasons == ["nothing_to_retract"]
+    assert [revises for revises, _ in outcome_log(site_with_requests)] == [False, False]
     assert step.flush(0, NOW) == 3
 
 
 @pytest.mark.parametrize("flushed", [1, 2, 3])
-def test_labels_that_redis_has_lost_are_applied_again(asked: Site, flushed: int) -> None:
+def test_labels_that_redis_has_lost_are_applied_again(site_with_requests: Site, flushed: int) -> None:
     history = [label(0), label(1, item="b"), label(2, kind="correction", true_class="owl")]
-    step = asked.label_step()
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     step.process(0, history[:1], NOW)
     step.flush(0, NOW)
-    backup = save(asked.connection)
+    backup = save(site_with_requests.connection)
     for offset in (1, 2):
         step.process(0, history[offset : offset + 1], NOW)
         if offset < flushed:
             step.flush(0, NOW)
-    restore(asked.connection, backup)
+    restore(site_with_requests.connection, backup)
     step.process(0, [record(3, b"{")], NOW)
     with pytest.raises(FlushRefused):
         step.flush(0, NOW)
@@ -619,15 +621,15 @@ def test_labels_that_redis_has_lost_are_applied_again(asked: Site, flushed: int)
     assert start == 1
     step.process(0, history[start:], NOW)
     assert step.flush(0, NOW) == 3
-    assert [revises for revises, _ in told(asked)] == [False, False, True]
+    assert [revises for revises, _ in outcome_log(site_with_requests)] == [False, False, True]
 
 
 def test_tries_whose_replies_were_lost_do_not_stand_for_labels_that_redis_has_lost(
-    redis_server: EmbeddedRedis, connection: Connection, asked: Site
+    redis_server: EmbeddedRedis, connection: Connection, site_with_requests: Site
 ) -> None:
     backup = save(connection)
     with wired(redis_server, connection) as (wire, far):
-        step = asked.label_step(far)
+        step = site_with_requests.label_step(far)
         step.assign(0, 0)
         step.process(0, [label(0)], NOW)
         restore(connection, backup)
@@ -638,14 +640,14 @@ def test_tries_whose_replies_were_lost_do_not_stand_for_labels_that_redis_has_lo
         step.process(0, [label(1, item="b")], NOW)
         with pytest.raises(FlushRefused):
             step.flush(0, NOW)
-    assert asked.label_step().assign(0, 0) == 0
+    assert site_with_requests.label_step().assign(0, 0) == 0
 
 
 def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
-    redis_server: EmbeddedRedis, connection: Connection, asked: Site
+    redis_server: EmbeddedRedis, connection: Connection, site_with_requests: Site
 ) -> None:
     with wired(redis_server, connection) as (wire, far):
-        step = asked.label_step(far)
+        step = site_with_requests.label_step(far)
         step.assign(0, 0)
         step.process(0, [label(0)], NOW)
         wire.become("loses_replies")
@@ -658,7 +660,7 @@ def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
         assert step.assign(0, 0) == 0
         step.process(0, [label(0), label(1, item="b")], NOW)
         assert step.flush(0, NOW) == 2
-    assert len(outcomes(asked)) == 2
+    assert len(outcomes(site_with_requests)) == 2
 
 
 def test_too_many_bad_labels_pause_the_consumer_before_anything_is_discarded(
@@ -686,8 +688,8 @@ def test_retries_count_bad_labels_once(connection: Connection) -> None:
     assert len(site.letters.kept) == 5
 
 
-def test_a_partition_that_was_taken_away_is_forgotten(asked: Site) -> None:
-    for step in (asked.label_step(), asked.prediction_step()):
+def test_a_partition_that_was_taken_away_is_forgotten(site_with_requests: Site) -> None:
+    for step in (site_with_requests.label_step(), site_with_requests.prediction_step()):
         step.assign(4, 0)
         step.revoke(4)
         step.revoke(4)
@@ -695,14 +697,14 @@ def test_a_partition_that_was_taken_away_is_forgotten(asked: Site) -> None:
             step.flush(4, NOW)
 
 
-def test_the_delay_of_a_label_is_reported_once_however_often_it_comes(asked: Site) -> None:
-    step = asked.label_step()
+def test_the_delay_of_a_label_is_reported_once_however_often_it_comes(site_with_requests: Site) -> None:
+    step = site_with_requests.label_step()
     step.assign(0, 0)
     history = [label(0, time=iso(NOW + 40)), label(1, kind="correction", true_class="owl")]
     step.process(0, history, NOW + 60)
-    again = asked.label_step()
+    again = site_with_requests.label_step()
     again.assign(0, 0)
     again.process(0, history, NOW + 60)
     delays = "credence_label_delay_seconds"
-    assert asked.registry.get_sample_value(f"{delays}_count", {"model": "m"}) == 1
-    assert asked.registry.get_sample_value(f"{delays}_sum", {"model": "m"}) == 40
+    assert site_with_requests.registry.get_sample_value(f"{delays}_count", {"model": "m"}) == 1
+    assert site_with_requests.registry.get_sample_value(f"{delays}_sum", {"model": "m"}) == 40

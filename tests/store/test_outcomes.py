@@ -15,12 +15,12 @@ from store_site import (
     draws_of,
     issue,
     message,
+    outcome_log,
     outcomes,
     page,
     record,
     restore,
     save,
-    told,
     wired,
 )
 
@@ -84,7 +84,7 @@ def known(site: Site, items: str = "ab") -> list[Any]:
     requests = [client.hgetall(keys.request(f"r-{item}")) for item in items]
     entries = [(entry.assessment, entry.fact, entry.label) for entry in outcomes(site)]
     facts = site.reader("m").requests()
-    return [states, requests, entries, told(site), facts, client.zrange(keys.deadlines, 0, -1)]
+    return [states, requests, entries, outcome_log(site), facts, client.zrange(keys.deadlines, 0, -1)]
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_what_a_label_does_depends_on_the_state_of_its_request(
     site: Site, before: list[LabelEvent], then: LabelEvent, status: str
 ) -> None:
     assert applied(site, *before) == ["applied"] * len(before)
-    as_it_was, told_before = known(site), told(site)
+    as_it_was, told_before = known(site), outcome_log(site)
     assert applied(site, then) == [status]
     if status == "applied":
         assert known(site) != as_it_was
     else:
         assert known(site)[1:] == as_it_was[1:]
-        assert told(site) == told_before
+        assert outcome_log(site) == told_before
 
 
 def test_an_answer_closes_its_request(site: Site) -> None:
@@ -204,7 +204,7 @@ def test_an_outcome_joins_the_prediction_with_its_label(site: Site) -> None:
 
 def test_the_stream_shows_every_change_and_no_skip(site: Site) -> None:
     applied(site, ANSWER, TO_DOG, RETRACTION, label("correction", "owl"), label("skip", item="b"))
-    assert told(site) == [(False, "cat"), (True, "dog"), (True, ""), (True, "owl")]
+    assert outcome_log(site) == [(False, "cat"), (True, "dog"), (True, ""), (True, "owl")]
     first, *others = outcomes(site)
     assert {entry.of for entry in others} == {first.position}
     assert site.reader("m").requests().tallies == {
@@ -230,7 +230,7 @@ def test_vain_retractions_of_an_open_request_do_not_lock_out_its_answer(site: Si
     assert applied(site, label("retraction", time=NOW - 1)) == ["too_many_revisions"]
     assert applied(site, ANSWER) == ["applied"]
     assert applied(site, *vain) == ["nothing_to_retract"] * 32
-    assert told(site) == [(False, "cat")]
+    assert outcome_log(site) == [(False, "cat")]
 
 
 @pytest.mark.parametrize("first", [ANSWER, SKIP], ids=["answers", "skips"])

@@ -62,7 +62,7 @@ class Life:
     def reference_labels(self) -> dict[str, int]:
         evidence = self.site.monitor("m").refresh(self.now).groupings["region"].evidence
         assert evidence is not None
-        return dict(zip(evidence.groups, evidence.known.reference_labels.astype(int).tolist(), strict=True))
+        return dict(zip(evidence.groups, evidence.state.reference_labels.astype(int).tolist(), strict=True))
 
 
 def flawed(seed: int = 1) -> Callable[[str], bool]:

@@ -365,7 +365,7 @@ def test_tables_of_groupings_that_are_gone_leave_redis_and_new_ones_begin_beside
         groupings = {name: {"by": "attribute", "attribute": name} for name in attributes}
         return Site(connection, {"m": MODELS["m"] | {"groupings": groupings, "assessments": {}}})
 
-    def told(attributes: str) -> dict[str, int]:
+    def counts_by(attributes: str) -> dict[str, int]:
         tables = site_by(*attributes).reader("m").traffic().traffic.tables
         return {name: int(next(iter(t.blocks.values())).counts.sum()) for name, t in tables.items()}
 
@@ -376,12 +376,12 @@ def test_tables_of_groupings_that_are_gone_leave_redis_and_new_ones_begin_beside
     second = Owner(site_by("a", "b"), topic)
     second.take(0, 10)
     second.flush(0)
-    assert told("ab") == {"": 20, "a": 20, "b": 10}
+    assert counts_by("ab") == {"": 20, "a": 20, "b": 10}
     third = Owner(site_by("b"), topic)
     third.take(0, 10)
     third.flush(0)
-    assert told("b") == {"": 30, "b": 20}
-    assert told("ab") == {"": 30, "a": 0, "b": 20}
+    assert counts_by("b") == {"": 30, "b": 20}
+    assert counts_by("ab") == {"": 30, "a": 0, "b": 20}
 
 
 def test_an_owner_that_was_replaced_is_refused_and_changes_nothing(connection: Connection) -> None:

@@ -44,7 +44,7 @@ def site_of(
     return Site(connection, models(**fields), vendors=vendors, pause_window=pause_window)
 
 
-def asked(site: Site, count: int, *, now: float = NOW) -> dict[str, LabelRequest]:
+def issued_requests(site: Site, count: int, *, now: float = NOW) -> dict[str, LabelRequest]:
     """Requests for so many items, issued by a round of the leader; by request id."""
     site.take_in([record(i, message(i, payload={"picture": i})) for i in range(count)])
     round_(site, now=now)

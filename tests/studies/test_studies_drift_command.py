@@ -88,7 +88,7 @@ def test_figures_are_drawn_of_every_drift(tmp_path: Path, capsys: pytest.Capture
     assert drawn == {"model-drift-no-drift.png", "model-drift-ramp-10-points.png"}
 
 
-def told(upper: float, before: int) -> Followed:
+def two_streams(upper: float, before: int) -> Followed:
     """Two streams: of one the interval falls to `upper` 100 labels after the drift began, of the other never.
 
     There a change is dated, too.
@@ -112,8 +112,8 @@ def rows(upper: float, before: int) -> dict[str, dict[str, tuple[float | None, .
     """Figures by title and name of the row."""
     study = DriftStudy(POOL, runs=2, window=200, half_life=100, run_length=10_000, mass=0.95, seed=0)
     found = {
-        Scenario(NO_DRIFT): dict.fromkeys(study.methods, told(upper, before)),
-        Scenario("abrupt", 5.0): dict.fromkeys(study.methods, told(upper, before)),
+        Scenario(NO_DRIFT): dict.fromkeys(study.methods, two_streams(upper, before)),
+        Scenario("abrupt", 5.0): dict.fromkeys(study.methods, two_streams(upper, before)),
     }
     return {table.title.split(": ")[1]: dict(table.rows) for table in drift_summary(study, found)}
 

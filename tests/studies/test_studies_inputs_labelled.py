@@ -34,13 +34,13 @@ SILENT = ITEMS.labels_alone(0.5)
 
 
 @cache
-def seen(name: str) -> Seen:
+def change_run(name: str) -> Seen:
     changes = {change.name: change for change in (ITEMS.healthy, WORSE, SILENT) if change is not None}
     return STUDY.run(changes[name], Workers())
 
 
-def told(name: str, way: Way) -> Labelled:
-    return seen(name).labelled[way]
+def labelled_run(name: str, way: Way) -> Labelled:
+    return change_run(name).labelled[way]
 
 
 def share(labelled: Labelled) -> float:
@@ -60,18 +60,18 @@ def test_ways_differ_in_policy_and_task_each_with_aim_and_without() -> None:
 def test_a_label_comes_for_every_so_many_predictions(predictions: int) -> None:
     rounds = HEALTHY + CHANGED
     assert replace(LABELS, predictions=predictions).count(rounds) == rounds * ROUND // predictions
-    labels = told("worse", EVENLY).labels.sum(axis=2)
+    labels = labelled_run("worse", EVENLY).labels.sum(axis=2)
     assert (labels[-1] == LABELS.count(rounds)).all()
 
 
 def test_labels_that_are_spread_evenly_are() -> None:
     count = RUNS * (LABELS.count(HEALTHY + CHANGED) - LABELS.count(HEALTHY))
     # Four standard deviations of a binomial.
-    assert share(told("worse", EVENLY)) == pytest.approx(1 / GROUPS, abs=4 * np.sqrt(0.16 / count))
+    assert share(labelled_run("worse", EVENLY)) == pytest.approx(1 / GROUPS, abs=4 * np.sqrt(0.16 / count))
 
 
 def test_once_a_group_has_drifted_the_aim_gives_it_its_share() -> None:
-    since = told("worse", EVENLY_AIMED).labels[HEALTHY + DRIFT.reference_predictions // ROUND :]
+    since = labelled_run("worse", EVENLY_AIMED).labels[HEALTHY + DRIFT.reference_predictions // ROUND :]
     given = (since[-1] - since[0]).sum(axis=0)
     expected = DRIFT.label_share + (1 - DRIFT.label_share) / GROUPS
     assert given[CHANGING] / given.sum() == pytest.approx(expected, abs=4 * np.sqrt(0.25 / given.sum()))
@@ -79,20 +79,23 @@ def test_once_a_group_has_drifted_the_aim_gives_it_its_share() -> None:
 
 def test_without_drift_the_aim_changes_nothing() -> None:
     for alone, aimed in zip(WAYS[::2], WAYS[1::2], strict=True):
-        np.testing.assert_array_equal(told(NO_CHANGE, alone).labels, told(NO_CHANGE, aimed).labels)
+        np.testing.assert_array_equal(
+            labelled_run(NO_CHANGE, alone).labels, labelled_run(NO_CHANGE, aimed).labels
+        )
 
 
 def test_before_the_change_aimed_labels_are_those_of_the_policy() -> None:
     for alone, aimed in zip(WAYS[::2], WAYS[1::2], strict=True):
-        both = (told("worse", way).labels[:HEALTHY] for way in (alone, aimed))
+        both = (labelled_run("worse", way).labels[:HEALTHY] for way in (alone, aimed))
         np.testing.assert_array_equal(*both)
 
 
 def test_a_group_that_got_worse_is_confirmed_and_sooner_where_drift_aims() -> None:
     first = {
-        way: told("worse", way).confirmed[SINCE, :, CHANGING].argmax(axis=0) for way in (EVENLY, EVENLY_AIMED)
+        way: labelled_run("worse", way).confirmed[SINCE, :, CHANGING].argmax(axis=0)
+        for way in (EVENLY, EVENLY_AIMED)
     }
-    assert told("worse", EVENLY).confirmed[-1, :, CHANGING].all()
+    assert labelled_run("worse", EVENLY).confirmed[-1, :, CHANGING].all()
     assert first[EVENLY_AIMED].sum() < first[EVENLY].sum()
 
 
@@ -107,9 +110,9 @@ def test_what_is_confirmed_has_an_e_value_beyond_what_chance_makes() -> None:
 
 
 def test_labels_that_turn_make_a_group_less_accurate_than_its_scores_promise() -> None:
-    below = told(LABELS_ALONE, EVENLY).below_expected
+    below = labelled_run(LABELS_ALONE, EVENLY).below_expected
     assert (below[-1, :, CHANGING] > 0.99).all()
-    assert (told(NO_CHANGE, EVENLY).below_expected[-1] < 0.99).all()
+    assert (labelled_run(NO_CHANGE, EVENLY).below_expected[-1] < 0.99).all()
 
 
 def test_before_the_change_traffic_of_all_groups_is_alike() -> None:

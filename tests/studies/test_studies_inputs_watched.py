@@ -141,7 +141,7 @@ def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
         np.testing.assert_allclose(seen.excess["scores"][number], region.mixes["score"].excess)
         np.testing.assert_allclose(seen.excess["classes"][number], region.mixes["predicted_class"].excess)
         np.testing.assert_array_equal(seen.flagged("any")[number], region.drifted)
-        np.testing.assert_allclose(seen.all_traffic[number], everything.suspicion[0])
+        np.testing.assert_allclose(seen.all_traffic[number], everything.score[0])
     assert compared == CHANGED
 
 

@@ -30,7 +30,7 @@ _MOST_NAMED = 5
 def drifted_groups(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
     """Groups that have drifted, as people name them, the highest drift score first."""
     found = [
-        (-float(groups.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
+        (-float(groups.score[group]), words.place(name, snapshot.groupings[name].groups[group]))
         for name, groups in drift.groupings.items()
         for group in np.flatnonzero(groups.drifted)
     ]
@@ -146,7 +146,7 @@ def group_drift_sentence(groups: GroupingDrift, group: int, place: str) -> str:
         "predictions.",
         "like_reference": f"Recent traffic of {place} has not drifted from the reference.",
         "drifted": f"Recent traffic of {place} has drifted: its {_mix(groups.mix_of(group))} differ from the "
-        f"reference by more than noise, drift score {groups.suspicion[group]:.2f}.",
+        f"reference by more than noise, drift score {groups.score[group]:.2f}.",
     }
     state = group_drift_state(groups, group)
     if group not in groups.held:

@@ -47,7 +47,7 @@ class MixState(Document):
         description="Jensen-Shannon distance, noise included: 0 is identical, 1 is disjoint; null without traffic in the "
         "reference, or without recent traffic"
     )
-    surely: float = Field(description="the distance minus what noise could explain")
+    excess: float = Field(description="the distance minus what noise could explain")
 
 
 class ScoreBinTraffic(Document):
@@ -99,10 +99,10 @@ class GroupDrift(Document):
             "1 if the drift score exceeds drift.max_distance, else 0. It stays 1 while recent traffic is too little for another verdict. For `other`, 1 if any of its groups has drifted.",
             other=highest,
         ),
-        description="whether `suspicion` is above `max_distance`",
+        description="whether `drift_score` is above `max_distance`",
     )
-    suspicion: float = measure(
-        lambda drift: drift.suspicion,
+    drift_score: float = measure(
+        lambda drift: drift.score,
         Metric(
             "credence_group_drift_score",
             "",
@@ -229,7 +229,7 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         reference_since=finite_or_none(drift.reference_since),
         max_distance=snapshot.settings.drift.max_distance,
         mixes=[
-            MixState(mix=name, distance=finite_or_none(mix.distance[group]), surely=float(mix.excess[group]))
+            MixState(mix=name, distance=finite_or_none(mix.distance[group]), excess=float(mix.excess[group]))
             for name, mix in groups.mixes.items()
         ],
         bins=[

@@ -69,7 +69,7 @@ class GroupEvidenceState(Document):
     """Anytime-valid evidence about one group, from the labels requested for its grouping."""
 
     labels: int = measure(
-        lambda evidence: evidence.known.labels,
+        lambda evidence: evidence.state.labels,
         Metric(
             "credence_group_evidence_labels",
             "labels",
@@ -77,7 +77,7 @@ class GroupEvidenceState(Document):
         ),
     )
     reference_labels: int = measure(
-        lambda evidence: evidence.known.reference_labels,
+        lambda evidence: evidence.state.reference_labels,
         Metric(
             "credence_group_evidence_reference_labels",
             "labels",
@@ -86,7 +86,7 @@ class GroupEvidenceState(Document):
         description="labels of the reference that the group is compared with",
     )
     lower: float | None = measure(
-        lambda evidence: evidence.known.lower,
+        lambda evidence: evidence.state.lower,
         Metric(
             "credence_group_accuracy_confidence_sequence_lower_ratio",
             "ratio",
@@ -95,7 +95,7 @@ class GroupEvidenceState(Document):
         description="lower end of the confidence sequence of accuracy: valid at every moment, with confidence 1 - alpha",
     )
     upper: float | None = measure(
-        lambda evidence: evidence.known.upper,
+        lambda evidence: evidence.state.upper,
         Metric(
             "credence_group_accuracy_confidence_sequence_upper_ratio",
             "ratio",
@@ -137,14 +137,14 @@ def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
     threshold = 100 * (settings.alerts.min_accuracy or 0.0)
     confirmed = [
         f"Evidence confirms that {_CLAIMS[claim.kind].format(threshold=threshold)}: "
-        f"10^{claim.log10_e:.1f} to one."
+        f"e-value 10^{claim.log10_e:.1f}."
         for claim in claims
         if claim.confirmed
     ]
     if confirmed:
         confirmed.append(
-            "Of all that is confirmed about a model at one time, at most "
-            f"{100 * settings.evidence.alpha:g}% is false on average, however often you look."
+            "The false discovery rate of all confirmed findings about a model is at most "
+            f"{100 * settings.evidence.alpha:g}%, under continuous monitoring."
         )
     return confirmed
 

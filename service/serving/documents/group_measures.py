@@ -30,7 +30,7 @@ from service.serving.metrics import (
 measure = Measures[GroupingSnapshot]()
 
 
-class Relearning(Document):
+class ChangePointState(Document):
     """A change point of a group's accuracy, after which it is re-estimated."""
 
     since: Seconds = Field(
@@ -215,7 +215,7 @@ class GroupState(Document):
     drifted: bool | None = Field(
         description="whether its drift score is above drift.max_distance; null while there is no reference"
     )
-    suspicion: float | None = Field(description="drift score; null while there is no reference")
+    drift_score: float | None = Field(description="drift score; null while there is no reference")
     evidence: GroupEvidenceState | None = Field(
         description="anytime-valid evidence; null if no assessment requests labels for the grouping"
     )
@@ -223,7 +223,7 @@ class GroupState(Document):
         description="since when the verdict has been `fails`, within the history that is kept"
     )
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
-    relearned: Relearning | None = Field(
+    change_point: ChangePointState | None = Field(
         description="the last change point of its accuracy, if one is more probable than not; labels from before it are "
         "down-weighted"
     )

@@ -15,7 +15,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Document, Seconds, Verdict
 from service.serving.documents.evidence import group_evidence
-from service.serving.documents.group_measures import GroupState, Relearning
+from service.serving.documents.group_measures import ChangePointState, GroupState
 from service.serving.metrics import read_measures
 
 SortKey = Literal[
@@ -88,13 +88,13 @@ def group_state(
         group=name,
         verdict=_verdict(grouping, group),
         drifted=None if drift is None else bool(drift.drifted[group]),
-        suspicion=None if drift is None else float(drift.suspicion[group]),
+        drift_score=None if drift is None else float(drift.score[group]),
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
-        relearned=None
+        change_point=None
         if change is None
-        else Relearning.of(change, labels_before=change.before, kept=change.weight),
+        else ChangePointState.of(change, labels_before=change.before, kept=change.weight),
     )
 
 
@@ -145,7 +145,7 @@ def _sort_values(
         "ece": (grouping.ece.mean, "desc"),
         "gap": (beliefs.scores - grouping.accuracy.mean, "desc"),
         "cost": (cost.mean if cost else np.zeros(len(grouping.groups)), "desc"),
-        "drift": (np.zeros(len(grouping.groups)) if drift is None else drift.suspicion, "desc"),
+        "drift": (np.zeros(len(grouping.groups)) if drift is None else drift.score, "desc"),
         "uncertainty": (grouping.accuracy.upper - grouping.accuracy.lower, "desc"),
     }
     return columns[sort]

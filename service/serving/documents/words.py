@@ -170,7 +170,7 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
     sentences = [f"{on} is {precision}, and recall is {recall}."]
     if not np.isfinite(there.measures["precision"].mean):
-        sentences.append("Nothing is called positive there.")
+        sentences.append("No item is predicted positive at this threshold.")
     if there.missed:
         targets = ", and ".join(
             _target(name, there.targets[name], missed) for name, missed in there.missed.items()

@@ -75,7 +75,7 @@ function advice(group, state, grouping) {
       runbook("Miscalibrated", grouping),
     ]);
   }
-  if (group.relearned) sentences.push(changePointSentence(group.relearned));
+  if (group.change_point) sentences.push(changePointSentence(group.change_point));
   sentences.push(...evidenceSentences(group.evidence));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
