@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_ledger import EVER, folded, known, outcome, revision, stream
+from test_ledger import EVER, contents, folded, outcome, revision, stream
 
 from service.domain.cells import FORMER_GROUPING
 from service.monitoring.label_encoding import Source
@@ -115,7 +115,7 @@ def test_draws_folded_piece_by_piece_give_the_same_as_in_one_go(
 
 def known_labels(ledger: OutcomeLedger) -> list[str]:
     ledger.place()
-    return [repr(row) for row in known(ledger)[0].items()]
+    return [repr(row) for row in contents(ledger)[0].items()]
 
 
 def test_a_later_prediction_of_an_item_counts_no_more_once_the_stream_has_dropped_its_outcome() -> None:
@@ -124,4 +124,4 @@ def test_a_later_prediction_of_an_item_counts_no_more_once_the_stream_has_droppe
     ledger = folded([first, second, later])
     ledger.forget(second.position)
     ledger.place()
-    assert known(ledger) == known(folded([second, later]))
+    assert contents(ledger) == contents(folded([second, later]))
