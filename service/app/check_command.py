@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Iterator
 from typing import Final
@@ -92,10 +93,11 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
             f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
         )
         if assessment.labels_per_second > 0:
+            at_once = min(math.floor(budget.burst_labels), budget.labels - assessment.reserved_labels)
+            pace = duration(1 / assessment.labels_per_second)
             yield (
-                f"    about one label every {duration(1 / assessment.labels_per_second)}, at most "
-                f"{budget.burst_labels:.0f} at once; {assessment.reserved_labels} of "
-                f"{budget.labels} labels are reserved for suspected groups"
+                f"    about one label every {pace}, at most {at_once} at once; "
+                f"{assessment.reserved_labels} of {budget.labels} labels are reserved for suspected groups"
             )
         if assessment.labels_per_second > 0 and model.alerts.min_accuracy is not None:
             from service.app.detection_forecast import forecast  # noqa: PLC0415 - with scipy

@@ -60,7 +60,7 @@ class Budget(Frozen):
 
     labels: int = Field(ge=1)
     """maximum number of labels, including open requests"""
-    per_days: float | None = Field(default=None, gt=0)
+    per_days: float | None = Field(default=None, ge=0.0001, le=3_650)
     """period in days (UTC) after which the budget renews; default: never, and the budget is spent as fast as
     requests are answered"""
     burst: float | None = Field(default=None, gt=0, le=1)
@@ -84,8 +84,8 @@ class Budget(Frozen):
 
     @property
     def reserved_labels(self) -> int:
-        """Labels of a period that only suspected groups may get."""
-        return round(self.labels * (_RESERVE if self.reserve is None else self.reserve))
+        """Labels of a period that only suspected groups may get; one at least is left for any group."""
+        return min(self.labels - 1, round(self.labels * (_RESERVE if self.reserve is None else self.reserve)))
 
 
 class AssessmentSettings(Frozen):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from service.config.assessments import (
     AnyAssessment,
@@ -23,6 +24,8 @@ from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, Tensor
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
 
 _Assessment = TypeVar("_Assessment", bound=AssessmentSettings)
+
+_MOST_SCORE_BINS = 1_000
 
 CONFUSION_CLASSES = 1_000
 """Maximum number of classes for confusion and cost, whose arrays are classes by classes."""
@@ -209,27 +212,39 @@ class ModelSettings(Frozen):
             drift = {"window_hours": window, **drift}
         return {"traffic_half_life_days": days, "draw_half_life_hours": part, **given, "drift": drift}
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if len(set(self.classes)) != len(self.classes):
-            raise ValueError("classes must differ from one another")
-        too_few = isinstance(self.score_bins, int) and self.score_bins < 1
-        limits = (0.0, *self.score_edges, 1.0)
-        if too_few or not all(low < high for low, high in itertools.pairwise(limits)):
-            raise ValueError("score_bins must be at least 1, or inner edges that ascend within (0, 1)")
-        if len({self.tensors.get(field, field) for field in TENSOR_RULES}) < len(TENSOR_RULES):
-            raise ValueError(
-                "tensors must differ from one another, and from the fields that keep their names"
-            )
-        if any(name.startswith(ATTRIBUTE_PREFIX) for name in self.tensors.values()):
-            raise ValueError(f"tensors cannot begin with `{ATTRIBUTE_PREFIX}`: such a tensor is an attribute")
-        return self
+    @field_validator("classes")
+    @classmethod
+    def _classes_differ(cls, classes: list[str]) -> list[str]:
+        if twice := sorted(name for name, count in Counter(classes).items() if count > 1):
+            raise ValueError(f"must differ from one another, but {', '.join(twice)} comes more than once")
+        return classes
+
+    @field_validator("score_bins")
+    @classmethod
+    def _bins_ascend(cls, bins: int | list[float]) -> int | list[float]:
+        if isinstance(bins, int):
+            if not 1 <= bins <= _MOST_SCORE_BINS:
+                raise ValueError(f"must be from 1 to {_MOST_SCORE_BINS:,}, but is {bins:.7g}")
+        elif len(bins) >= _MOST_SCORE_BINS:
+            raise ValueError(f"must have fewer than {_MOST_SCORE_BINS:,} edges, but has {len(bins):,}")
+        elif not all(low < high for low, high in itertools.pairwise((0.0, *bins, 1.0))):
+            raise ValueError("must be inner edges that ascend within (0, 1), such as [0.5, 0.9]")
+        return bins
+
+    @field_validator("tensors")
+    @classmethod
+    def _tensors_differ(cls, tensors: dict[TensorField, str]) -> dict[TensorField, str]:
+        if len({tensors.get(field, field) for field in TENSOR_RULES}) < len(TENSOR_RULES):
+            raise ValueError("must differ from one another, and from the fields that keep their names")
+        if any(name.startswith(ATTRIBUTE_PREFIX) for name in tensors.values()):
+            raise ValueError(f"must not begin with `{ATTRIBUTE_PREFIX}`: such a tensor is an attribute")
+        return tensors
 
     @property
     def score_edges(self) -> tuple[float, ...]:
         """Inner edges of the score bins."""
         if isinstance(self.score_bins, int):
-            return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
+            return tuple(i / self.score_bins for i in range(1, self.score_bins))
         return tuple(self.score_bins)
 
     def assessments_of(self, task: type[_Assessment]) -> dict[str, _Assessment]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,31 +86,36 @@ def budget_state(
     burst = budget.burst_labels
     stored = requests.buckets.get(name, b"")
     last = Spending.parse(stored) if stored else Spending(number, 0, burst, now)
-    if last.window < number:
+    begun = number * period
+    if last.window != number:
         # The bucket keeps what it holds: if it were full, every period would begin in a rush.
-        begun = number * period
-        held = min(burst, last.tokens + (begun - last.at) * paced / period)
-        last = Spending(number, 0, held, begun)
+        held = min(burst, last.tokens + max(0.0, begun - last.at) * paced / period)
+        last = Spending(number, 0, held, max(begun, last.at))
+    if last.at > now:
+        # A clock has gone back. Requests do not wait until it catches up: the bucket holds at least what the
+        # even pace brings by now, less what is spent.
+        due = paced * (now - begun) / period - (used - last.reserve_used)
+        last = replace(last, tokens=min(burst, max(last.tokens, due)), at=now)
     left = max(0, min(paced, paced - (used - last.reserve_used)))
     tokens = min(last.tokens, left)
     pace = _pace(traffic, period=period)
-    arrived = _arrived(left - tokens, paced / period, pace, since=last.at, now=now, ends=ends)
+    # The last label arrives half its time before the end, or it would never be requested.
+    arrive_by = ends - period / (2 * paced)
+    arrived = _arrived(left - tokens, paced / period, pace, since=last.at, now=now, ends=arrive_by)
     tokens = min(burst, tokens + arrived, left)
     reserve = min(max(0, reserved - last.reserve_used), remaining)
     available = min(math.floor(tokens + 1e-9), remaining)
-    spending = Spending(number, last.reserve_used, tokens, max(now, last.at))
+    spending = Spending(number, last.reserve_used, tokens, now)
     return BudgetState(window, remaining, ends, available, reserve, spending, stored)
 
 
 def _arrived(coming: float, even_pace: float, pace: float, *, since: float, now: float, ends: float) -> float:
-    """Tokens that arrive between two times, of those that are still to come in the period.
+    """Tokens that arrive between two times, of those that are still to come by the end.
 
     With u to come and a time r left, du/dt = -p u / r: all of it arrives by the end, and evenly if p is 1.
     """
-    if now <= since or since >= ends:
-        return 0.0
-    rest = max(0.0, (ends - now) / (ends - since)) ** pace
-    return float(min(coming * (1 - rest), _CATCH_UP * even_pace * (now - since)))
+    rest = max(0.0, ends - now) / (ends - since) if since < ends else 0.0
+    return float(min(coming * (1 - rest**pace), _CATCH_UP * even_pace * (now - since)))
 
 
 def _pace(traffic: Sequence[tuple[float, int]], *, period: float) -> float:

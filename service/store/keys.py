@@ -15,7 +15,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
 | `P:{m}:L:marks` | hash | purpose, reference and time of a mark -> predictions counted by then, in every table (zlib of MessagePack; `service/domain/traffic_counts.py`); `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
-| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
+| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, if issued to that vendor with a token |
@@ -23,7 +23,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by digest of a Label Studio annotation's identity; only the latest one of a request | `correction_days` |
 | `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the latest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
-| `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows; for ever, where the budget does not renew |
+| `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |

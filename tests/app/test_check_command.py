@@ -32,6 +32,28 @@ def test_what_is_asked_about_a_binary_classifier_is_told(
     )
 
 
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ("labels: 15", "at most 1 at once; 3 of 15 labels are reserved"),
+        ("labels: 300, burst: 1.0", "at most 240 at once; 60 of 300 labels are reserved"),
+        (
+            "labels: 3, reserve: 0.9",
+            "about one label every 24 h, at most 1 at once; 2 of 3 labels are reserved",
+        ),
+    ],
+)
+def test_the_pace_that_is_announced_is_that_of_a_budget(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], budget: str, said: str
+) -> None:
+    config = tmp_path / "credence.yaml"
+    asked = f"{{grouping: class, budget: {{{budget}, per_days: 1}}}}"
+    grouped = "classes: [ham, spam], groupings: {class: {by: predicted_class}}"
+    config.write_text(f"models: {{mail: {{{grouped}, assessments: {{asked: {asked}}}}}}}", encoding="utf-8")
+    assert main(["check", "--config", str(config)]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_labels_of_an_ensemble_are_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = check_output(
         tmp_path, capsys, f"{{task: ensemble, positive_class: spam, members: [a, b], {BUDGET}}}"

@@ -236,20 +236,21 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         ("models: {'a b': {classes: [x, y]}}\n", "models.a b"),
         (model_text(classes="[cat]"), "models.animals.classes"),
         (model_text(classes="[cat, '']"), "models.animals.classes.1"),
-        (model_text(classes="[cat, cat]"), "models.animals"),
+        (model_text(classes="[cat, cat]"), "models.animals.classes"),
         (model_text(classes="[yes, cat]"), "models.animals.classes.0"),
-        (model_text(score_bins="0"), "models.animals"),
+        (model_text(score_bins="0"), "models.animals.score_bins"),
         (model_text(tensors="{colour: predict}"), "models.animals.tensors.colour"),
         (model_text(tensors="{score: ''}"), "models.animals.tensors.score"),
-        (model_text(tensors="{score: max, time: max}"), "models.animals"),
-        (model_text(tensors="{score: probabilities}"), "models.animals"),
-        (model_text(tensors="{score: attributes.score}"), "models.animals"),
-        (model_text(score_bins="-3"), "models.animals"),
-        (model_text(score_bins="[0.5, 0.2]"), "models.animals"),
-        (model_text(score_bins="[0.5, 0.5]"), "models.animals"),
-        (model_text(score_bins="[0.0, 0.5]"), "models.animals"),
-        (model_text(score_bins="[0.5, 1.0]"), "models.animals"),
-        (model_text(score_bins="[0.5, .nan]"), "models.animals"),
+        (model_text(tensors="{score: max, time: max}"), "models.animals.tensors"),
+        (model_text(tensors="{score: probabilities}"), "models.animals.tensors"),
+        (model_text(tensors="{score: attributes.score}"), "models.animals.tensors"),
+        (model_text(score_bins="-3"), "models.animals.score_bins"),
+        (model_text(score_bins="100000000000000000000"), "models.animals.score_bins"),
+        (model_text(score_bins="[0.5, 0.2]"), "models.animals.score_bins"),
+        (model_text(score_bins="[0.5, 0.5]"), "models.animals.score_bins"),
+        (model_text(score_bins="[0.0, 0.5]"), "models.animals.score_bins"),
+        (model_text(score_bins="[0.5, 1.0]"), "models.animals.score_bins"),
+        (model_text(score_bins="[0.5, .nan]"), "models.animals.score_bins"),
         (model_text(interval="0"), "models.animals.interval"),
         (model_text(interval="1"), "models.animals.interval"),
         (model_text(interval=".nan"), "models.animals.interval"),
@@ -335,7 +336,7 @@ def test_numbers_as_classes_are_text(tmp_path: Path) -> None:
 
 
 def test_classes_that_are_the_same_as_text_are_refused(tmp_path: Path) -> None:
-    assert paths(refused(tmp_path, "models: {digits: {classes: [1, '1']}}\n")) == ["models.digits"]
+    assert paths(refused(tmp_path, "models: {digits: {classes: [1, '1']}}\n")) == ["models.digits.classes"]
 
 
 def test_numbers_in_superclasses_are_text(tmp_path: Path) -> None:

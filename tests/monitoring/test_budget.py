@@ -240,5 +240,39 @@ def test_a_clock_that_goes_back_spends_nothing_twice() -> None:
     assert state.remaining == 300 - used
 
 
+@pytest.mark.parametrize("labels", [1, 2, 3, 5, 10, 50])
+def test_every_label_of_a_period_is_requested_in_it_however_few_they_are(labels: int) -> None:
+    one = spender(labels)
+    for day in range(5):
+        # Rounds are not at midnight.
+        _, counts = spent(one, begin=BEGAN + day * DAY + 3, seconds=DAY - 3)
+        assert counts.sum() == labels - one.settings.reserved_labels
+
+
+def test_one_label_at_least_is_not_reserved() -> None:
+    assert spender(1, reserve=0.9).settings.reserved_labels == 0
+    assert spender(3, reserve=0.9).settings.reserved_labels == 2
+
+
+def test_a_clock_that_was_days_ahead_for_a_round_neither_stops_requests_nor_spends_a_label_twice() -> None:
+    one = spender()
+    spent(one, seconds=DAY / 2)
+    ahead = one.state(BEGAN + 10 * DAY)
+    one.spend(ahead, ahead.available)
+    spent(one, begin=BEGAN + DAY / 2, seconds=DAY / 2)
+    assert one.used["a|20000"] == 240
+    _, counts = spent(one, begin=BEGAN + DAY)
+    assert counts.sum() == 240
+
+
+def test_a_period_of_another_length_begins_with_its_own_reserve() -> None:
+    one = spender()
+    one.spend(one.state(BEGAN + HOUR), 60, from_reserve=60)
+    one.settings = spender(per_days=7.0).settings
+    state = one.state(BEGAN + 2 * HOUR)
+    assert (state.reserve, state.remaining) == (60, 300)
+    assert state.available == 30
+
+
 def test_the_record_of_a_bucket_is_read_as_it_was_written() -> None:
     assert Spending.parse(b"20000|3|1.500000|1728000000.25") == Spending(20_000, 3, 1.5, 1_728_000_000.25)

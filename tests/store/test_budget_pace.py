@@ -13,7 +13,7 @@ from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.monitor import ModelMonitor
 from service.store.connection import Connection
 from service.store.labels import LabelEvent
-from service.store.requests import Payment, Spending
+from service.store.requests import Payment, Renewal, Spending
 
 DAY = 86_400.0
 MIDNIGHT = NOW // DAY * DAY + DAY
@@ -151,6 +151,20 @@ def test_what_another_leader_has_spent_meanwhile_stops_a_payment(connection: Con
     assert issue(site, draws[1:3], payment=second) == ["issued", "issued"]
     stored = site.reader("m").requests().buckets["ask"]
     assert Spending.parse(stored) == Spending(7, 1, 0.0, NOW)
+
+
+def test_what_the_reserve_paid_is_the_reserves_again_once_it_expires_unanswered(
+    connection: Connection,
+) -> None:
+    site = site_of(connection, predictions=4, grouping="all")
+    payment = Payment("ask|7", 100, Spending(7, 0, 2.0, NOW), from_reserve=1)
+    assert issue(site, draws_of(site)[:2], payment=payment) == ["issued", "issued"]
+    store = site.requests("m")
+    late = NOW + 100
+    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due_requests(now=late)], now=late)
+    facts = site.reader("m").requests()
+    assert facts.budget["ask|7"] == 0
+    assert Spending.parse(facts.buckets["ask"]) == Spending(7, 0, 1.0, NOW)
 
 
 def test_items_that_cost_nothing_take_no_token(connection: Connection) -> None:

@@ -126,9 +126,21 @@ def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
 def test_budgets_of_windows_that_are_long_over_are_forgotten(site: Site) -> None:
     draws = draws_of(site)
     issue(site, draws[:1], window="other|0", assessment="other")
-    for window in range(4):
-        issue(site, draws[1 + window : 2 + window], window=f"ask|{window}")
-    assert site.reader("m").requests().budget == {"other|0": 1, "ask|2": 1, "ask|3": 1}
+    for n, window in enumerate([1, 2, 3, 9], start=1):
+        issue(site, draws[n : n + 1], window=f"ask|{window}")
+    assert site.reader("m").requests().budget == {"other|0": 1, "ask|3": 1, "ask|9": 1}
+
+
+def test_a_clock_that_was_ahead_does_not_forget_what_was_spent(site: Site) -> None:
+    for n, window in enumerate([7, 17, 8]):
+        issue(site, draws_of(site)[n : n + 1], window=f"ask|{window}")
+    assert site.reader("m").requests().budget == {"ask|7": 1, "ask|8": 1, "ask|17": 1}
+
+
+def test_a_budget_that_does_not_renew_is_not_forgotten_while_it_renews_for_a_time(site: Site) -> None:
+    for n, window in enumerate([0, 7, 8, 9]):
+        issue(site, draws_of(site)[n : n + 1], window=f"ask|{window}")
+    assert site.reader("m").requests().budget["ask|0"] == 1
 
 
 def test_a_window_that_comes_late_takes_none_that_is_newer(site: Site) -> None:
@@ -140,10 +152,10 @@ def test_a_window_that_comes_late_takes_none_that_is_newer(site: Site) -> None:
 
 def test_a_request_that_expires_when_its_window_is_forgotten_leaves_no_budget_behind(site: Site) -> None:
     draws = draws_of(site)
-    issue(site, draws[:1], window="ask|0")
-    issue(site, draws[1:2], window="ask|5")
+    for n, window in enumerate([1, 5, 6]):
+        issue(site, draws[n : n + 1], window=f"ask|{window}")
     renew(site)
-    assert site.reader("m").requests().budget == {"ask|5": 0}
+    assert site.reader("m").requests().budget == {"ask|5": 0, "ask|6": 0}
 
 
 def test_issuing_the_same_draws_again_is_harmless(site: Site) -> None:

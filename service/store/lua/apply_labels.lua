@@ -131,7 +131,7 @@ for l = 0, tonumber(ARGV[4]) - 1 do
     end
     if event == 'skipped' then
       -- A correction may still make it an outcome.
-      redis.call('HDEL', request, 'attempt', 'window', 'message')
+      redis.call('HDEL', request, 'attempt', 'window', 'reserve', 'message')
       redis.call('EXPIRE', request, ARGV[2])
     else
       local appended = append(assessment, fact, label, of)

@@ -8,18 +8,31 @@
 --      new message, new open JSON, new item digest ('': as it was)
 -- Whoever held a request holds it no more. An answer can be submitted until its lease ends, and never after the
 -- deadline; so long after that one that was submitted is waited for.
--- A closed request gives its budget back, unless the window is long over: nobody answered. It counts as closed since its deadline.
+-- A closed request gives its budget back, and what the reserve paid to the reserve, unless the window is long over:
+-- nobody answered. It counts as closed since its deadline.
 -- Returns per request 'expired', 'reissued', 'changed' (answered meanwhile) or 'submitted' (its answer is on its
 -- way); or 'fenced' alone.
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
+
+-- Give a label back to the budget of its window, of which the field is gone if that is long over.
+local function give_back(assessment, window, from_reserve)
+  if redis.call('HEXISTS', KEYS[5], window) == 0 then return end
+  redis.call('HINCRBY', KEYS[5], window, -1)
+  local bucket = assessment .. '|bucket'
+  local record = from_reserve and redis.call('HGET', KEYS[5], bucket)
+  local number, used, rest = string.match(record or '', '^(%d+)|(%d+)(|.*)$')
+  if number and assessment .. '|' .. number == window and tonumber(used) > 0 then
+    redis.call('HSET', KEYS[5], bucket, string.format('%s|%d%s', number, tonumber(used) - 1, rest))
+  end
+end
 
 local statuses = {}
 for r = 0, tonumber(ARGV[4]) - 1 do
   local k, a = 8 + 4 * r, 5 + 7 * r
   local request, asked, from, to = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window')
+  local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window', 'reserve')
   local record = redis.call('HGET', asked, field)
   local claim = redis.call('HGET', KEYS[7], id)
   local submitted_by = claim and string.match(claim, '^s (%S+) ')
@@ -41,8 +54,7 @@ for r = 0, tonumber(ARGV[4]) - 1 do
       redis.call('DEL', request)
       redis.call('HDEL', KEYS[2], id)
       redis.call('ZREM', KEYS[3], id)
-      -- Of a window that is long over the field is gone.
-      if redis.call('HEXISTS', KEYS[5], stored[3]) == 1 then redis.call('HINCRBY', KEYS[5], stored[3], -1) end
+      give_back(stored[2], stored[3], stored[4])
     else
       status = 'reissued'
       local again = tostring(tonumber(attempt) + 1)

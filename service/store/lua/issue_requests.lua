@@ -89,14 +89,17 @@ local function share(record, request, id, fact, opened)
   end
 end
 
--- A budget that renews has a field per window, numbered in order; requests of the last window may still expire.
+-- A budget that renews has a field per window, numbered in order. The last one before a new one stays: its requests
+-- may still expire, and a clock that was ahead may go back to it. Window 0 is that of a budget that does not renew.
 local window = tonumber(string.match(ARGV[2], '|(%d+)$'))
 if window and redis.call('HEXISTS', KEYS[5], ARGV[2]) == 0 then
-  local prefix = ARGV[4] .. '|'
+  local prefix, earlier = ARGV[4] .. '|', {}
   for _, field in ipairs(redis.call('HKEYS', KEYS[5])) do
     local other = string.sub(field, 1, #prefix) == prefix and tonumber(string.sub(field, #prefix + 1))
-    if other and other < window - 1 then redis.call('HDEL', KEYS[5], field) end
+    if other and 0 < other and other < window then earlier[#earlier + 1] = other end
   end
+  table.sort(earlier)
+  for i = 1, #earlier - 1 do redis.call('HDEL', KEYS[5], string.format('%s%d', prefix, earlier[i])) end
 end
 
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
@@ -131,6 +134,7 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     redis.call('DEL', request)
     redis.call('HSET', request, 'attempt', '1', 'assessment', ARGV[4], 'window', ARGV[2], 'fact', ARGV[a + 5],
       'message', ARGV[a + 6])
+    if c < tonumber(ARGV[10]) then redis.call('HSET', request, 'reserve', '1') end
     redis.call('HSET', KEYS[2], id, ARGV[a + 7])
     redis.call('ZADD', KEYS[3], ARGV[a + 8], id)
     redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 6])
