@@ -1,6 +1,7 @@
 """One consumer's report of its health, written to Redis at its start, and then by its loop every few seconds.
 
-A report is one small write. If Redis does not answer, there is none: the consumer is then shown as silent.
+A report is a look at the clock of Redis, and one small write. If Redis does not answer, there is none: the
+consumer is then shown as silent.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class HealthReporter:
                     written_at=now,
                     started_at=self._started_at,
                     assigned_at=now,
+                    clock_ahead=self._store.clock_ahead(now),
                 )
             )
         except Unavailable as error:
@@ -110,6 +112,7 @@ class HealthReporter:
                 lag_seconds=max(0.0, now - min(waiting_since, default=now)),
                 messages=refusals.messages(now),
                 refused=refusals.by_reason(now),
+                clock_ahead=self._store.clock_ahead(now),
             )
         )
         losses = assignment.continuity.losses

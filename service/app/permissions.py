@@ -89,7 +89,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     # Of every consumer: the script records that Redis has lost data.
     follows = ("bind_topic", "rewind_topic", "note_reset")
     health = (consumers_key(prefix), losses_key(prefix), identity_key(prefix), reset_key(prefix))
-    reports = {"HSET", "HGET", "HVALS", "HDEL", "HSETNX"} | _TRANSACTION
+    reports = {"HSET", "HGET", "HVALS", "HDEL", "HSETNX", "TIME"} | _TRANSACTION
     shows = (consumers_key(prefix), losses_key(prefix), vendor_calls_key(prefix), reset_key(prefix))
     return {
         "predictions": RedisRights(
@@ -106,7 +106,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             ),
         ),
         "schedule": RedisRights(
-            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET"}),
+            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
                 "keep_checkpoint",
@@ -120,7 +120,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             ),
         ),
         "serve": RedisRights(
-            commands=frozenset(looks | {"HGET", "HVALS", "GET"}),
+            commands=frozenset(looks | {"HGET", "HVALS", "GET", "TIME"}),
             reads=(
                 *(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks, keys.evidence),
                 *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.app.monitor_wiring import model_monitor
-from service.app.wiring import connect, pool_hash_key
+from service.app.wiring import connect
 from service.config.loader import load_settings
 from service.domain.times import in_words
 from service.monitoring.pipeline import PipelineState, read_pipeline
@@ -57,10 +57,10 @@ def status(options: argparse.Namespace) -> int:
     """Print the current estimates."""
     settings = load_settings(options.config, os.environ)
     connection = connect(settings)
-    hash_key = pool_hash_key(settings, connection)
     rng = np.random.default_rng(secrets.randbits(128))
     snapshots = [
-        model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
+        # It requests no labels, so it needs no hash key, and gives none to a Redis that has lost its own.
+        model_monitor(settings, name, connection, hash_key=bytes(16), rng=rng).refresh(time.time())
         for name in settings.models
     ]
     now = time.time()

@@ -62,6 +62,7 @@ class ConsumerHealth(msgspec.Struct, frozen=True):
         lag_seconds: age of the last processed record while others wait; 0 while none waits.
         messages: processed in the last hour, refused ones included.
         refused: by reason.
+        clock_ahead: seconds by which its clock is ahead of Redis's; None if unknown.
     """
 
     role: str
@@ -78,6 +79,7 @@ class ConsumerHealth(msgspec.Struct, frozen=True):
     lag_seconds: float = 0.0
     messages: int = 0
     refused: tuple[RefusedMessages, ...] = ()
+    clock_ahead: float | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -96,6 +98,12 @@ class HealthStore:
         self._connection = connection
         self._key = consumers_key(connection.prefix)
 
+    def clock_ahead(self, now: float) -> float:
+        """Seconds by which a clock that shows `now` is ahead of Redis's."""
+        with translate_redis_errors():
+            seconds, microseconds = self._connection.client.time()
+        return now - (float(seconds) + float(microseconds) / 1e6)
+
     def report(self, health: ConsumerHealth) -> str | None:
         """Replace a consumer's report; returns the id of the data in this Redis, None if it has none."""
         with self._connection.pipeline(transaction=True) as pipeline:
@@ -111,22 +119,41 @@ class HealthStore:
 
     def remove_forgotten(self, now: float) -> None:
         """Remove the reports of consumers that have been silent for `FORGOTTEN_SECONDS`."""
-        if old := [health for health in self._reports() if _is_forgotten(health, now)]:
+        if old := [health for health in self._reports(now) if _is_forgotten(health, now)]:
             with translate_redis_errors():
                 self._connection.client.hdel(self._key, *(_field(one.role, one.member) for one in old))
 
     def consumers(self, now: float) -> list[ConsumerHealth]:
-        """The newest report of every consumer that is not forgotten, by role and member."""
-        shown = (health for health in self._reports() if not _is_forgotten(health, now))
+        """The newest report of every consumer that is not forgotten, by role and member.
+
+        Times are by the clock that shows `now`: both clocks are compared with Redis's.
+        """
+        shown = (health for health in self._reports(now) if not _is_forgotten(health, now))
         return sorted(shown, key=lambda health: (health.role, health.member))
 
-    def _reports(self) -> Iterator[ConsumerHealth]:
+    def _reports(self, now: float) -> Iterator[ConsumerHealth]:
         """All reports but those of another version of Credence that have other fields."""
+        ahead = self.clock_ahead(now)
         with translate_redis_errors():
             reports = self._connection.client.hvals(self._key)
         for report in reports:
             with suppress(msgspec.MsgspecError):
-                yield _decode(report)
+                yield _by_clock(_decode(report), ahead)
+
+
+def _by_clock(health: ConsumerHealth, ahead: float) -> ConsumerHealth:
+    """A report with the times of a clock that is so many seconds ahead of Redis's."""
+    if health.clock_ahead is None:
+        return health
+    later = ahead - health.clock_ahead
+    return msgspec.structs.replace(
+        health,
+        state_since=health.state_since + later,
+        written_at=health.written_at + later,
+        started_at=health.started_at + later,
+        assigned_at=health.assigned_at + later,
+        refused=tuple(msgspec.structs.replace(one, last_at=one.last_at + later) for one in health.refused),
+    )
 
 
 def _field(role: str, member: str) -> str:

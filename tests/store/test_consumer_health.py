@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -78,6 +79,21 @@ def test_the_leader_has_a_name_and_a_time_that_a_renewal_does_not_change(connect
     assert (leader.name, leader.since) == ("host:8401", NOW)
     lease.release()
     assert current_leader(connection) is None
+
+
+@pytest.mark.parametrize("consumer_ahead", [-240.0, 0.0, 7_200.0])
+def test_a_consumer_whose_clock_is_wrong_is_neither_silent_nor_alive_for_longer(
+    connection: Connection, consumer_ahead: float
+) -> None:
+    HealthReporter(
+        HealthStore(connection), role="labels", member="a:8401", clock=lambda: NOW + consumer_ahead
+    ).announce()
+    state = read_pipeline(connection, now=NOW, estimates_at=NOW)
+    (health,) = state.role("labels").reporting
+    # Both ask Redis for its time, one after the other.
+    assert health.written_at == pytest.approx(NOW, abs=30)
+    assert health.state_since == health.started_at == health.assigned_at == health.written_at
+    assert dataclasses.replace(state, read_at=NOW + 91).role("labels").is_missing
 
 
 def test_the_whole_state_is_read_at_once(connection: Connection) -> None:
