@@ -27,7 +27,7 @@ from service.app.wiring import process_name, request_store
 from service.config.settings import Settings
 from service.domain.errors import FenceRefused, Unavailable
 from service.monitoring.monitor import ModelMonitor
-from service.monitoring.pipeline import PipelineState, read_pipeline
+from service.monitoring.pipeline import ROLES, PipelineState, read_pipeline
 from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.problems import model_headline
@@ -215,6 +215,8 @@ class Rounds:
             return
         self._pipeline = state
         self._metrics.redis_lost_data(state.reset is not None)
+        for role in ROLES:
+            self._metrics.topic_unread.labels(role).set(state.role(role).is_unread)
 
     def _refresh(self) -> None:
         began = time.monotonic()

@@ -33,17 +33,19 @@ class RoundsReporter:
         state = "running" if failure is None else "refused" if isinstance(failure, Refused) else "waiting"
         if state != self._state:
             self._state, self._state_since = state, now
-        health = ConsumerHealth(
-            role=ROUNDS,
-            member=self._member,
-            state=state,
-            state_since=self._state_since,
-            written_at=now,
-            started_at=self._started_at,
-            cause="" if failure is None else str(failure),
-        )
         try:
-            self._store.report(health)
+            self._store.report(
+                ConsumerHealth(
+                    role=ROUNDS,
+                    member=self._member,
+                    state=state,
+                    state_since=self._state_since,
+                    written_at=now,
+                    started_at=self._started_at,
+                    cause="" if failure is None else str(failure),
+                    clock_ahead=self._store.clock_ahead(now),
+                )
+            )
         except Unavailable as error:
             log.debug("no report of this round", extra={"cause": str(error)})
 

@@ -53,6 +53,11 @@ class RoleState:
         """Whether no consumer reports."""
         return not self.reporting
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether all partitions, or some, have no reader at this moment."""
+        return bool(self.unassigned) or not any(one.partitions for one in self.reporting)
+
     def in_state(self, *states: str) -> list[ConsumerHealth]:
         """Reporting consumers in one of these states."""
         return [one for one in self.reporting if one.state in states]

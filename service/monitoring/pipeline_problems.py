@@ -121,14 +121,16 @@ def _of_role(role: RoleState, now: float) -> Iterator[PipelineProblem]:
     for one in role.in_state("unreadable"):
         yield _stopped(one, "critical", "cannot read a record", now)
     for one in role.in_state("waiting", "refused", "starting"):
-        if now - one.state_since > _WAITING_SECONDS:
+        # One that starts again and again never starts for long.
+        reads_nothing = one.state == "starting" and role.is_unread
+        if reads_nothing or now - one.state_since > _WAITING_SECONDS:
             yield _stopped(one, "warning", "reads nothing", now)
     settled = all(now - one.assigned_at > _WAITING_SECONDS for one in role.reporting)
     if role.unassigned and settled:
         yield PipelineProblem(
             f"partitions_unassigned:{name}",
             "critical",
-            None,
+            "CredenceTopicUnread",
             None,
             f"Nobody reads {len(role.unassigned)} partitions of {name}: {listed(role.unassigned)}. "
             f"{_silent(role, now)}Start more consumers, or look at the log of the ones that run.",
@@ -159,7 +161,7 @@ def _missing(role: RoleState, now: float) -> PipelineProblem:
     return PipelineProblem(
         f"consumer_missing:{role.role}",
         "critical",
-        None,
+        "CredenceTopicUnread",
         since,
         f"No consumer reads {role.role}.{last} Start `credence consume {role.role}` or `credence run`. If it "
         "runs, look at its log: a consumer that cannot reach Kafka or Redis does not report.",

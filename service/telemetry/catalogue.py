@@ -53,6 +53,7 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
         "retries."),
     MetricSpec("credence_leader", "gauge", "", (), "1 on the replica that requests labels, else 0."),
     MetricSpec("credence_redis_reset", "gauge", "", (), "1 on replicas that compute estimates, while Redis has lost data that Credence had stored and no operator has acknowledged it; else 0.", "the alert and credence status say what was lost"),
+    MetricSpec("credence_topic_unread", "gauge", "", ("topic",), "1 on replicas that compute estimates, while no consumer reads some or all partitions of the topic (predictions or labels); else 0.", "the alert and credence status say what is not read"),
     MetricSpec("credence_requests_published_total", "counter", "requests", ("model",), "Label requests sent to Kafka by this process, including repeated ones."),
     MetricSpec("credence_draws_short_total", "counter", "labels", _ASSESSMENT, "Labels that could not be requested because the pool had no item."),
     MetricSpec("credence_requests_chosen_total", "counter", "requests", (*_ASSESSMENT, "reason"), "Label requests that this process has issued, by reason: policy, the assessment's policy chose the group; drift, the group has drifted; reference, the group's reference for declines is not complete."),

@@ -55,6 +55,7 @@ class PipelineMetrics:
         self.rounds_failed = _counter("credence_rounds_failed_total", registry)
         self.leader = _gauge("credence_leader", registry)
         self._redis_reset = _gauge("credence_redis_reset", registry)
+        self.topic_unread = _gauge("credence_topic_unread", registry)
         self.requests_published = _counter("credence_requests_published_total", registry)
         self.performance_failures = _counter("credence_performance_failures_total", registry)
         self.draws_short = _counter("credence_draws_short_total", registry)

@@ -265,3 +265,15 @@ def test_a_topic_that_was_created_again_is_a_problem_in_every_process(deploy: De
         assert models[0]["headline"]["status"] == "warning"
         assert json.loads(process.get("/readyz")[1])["models"] == {models[0]["model"]: "warning"}
         assert "was deleted and created again" in deployment.run_command("status").stdout
+
+
+def test_consumers_that_are_gone_are_reported_by_a_process_that_takes_rounds(deploy: Deploy) -> None:
+    deployment = deploy()
+    with deployment.process("serve") as shown:
+        unread = {role: f'credence_topic_unread{{topic="{role}"}}' for role in ("predictions", "labels")}
+        with deployment.process("consume", "predictions") as consuming:
+            wait_for(lambda: shown.metric(unread["predictions"]) == 0.0, seconds=60, what="a reader")
+            assert shown.metric(unread["labels"]) == 1.0
+            stop(consuming)
+        wait_for(lambda: shown.metric(unread["predictions"]) == 1.0, seconds=60, what="no reader")
+        wait_for(lambda: "consumer_missing:predictions" in problems(shown), seconds=60, what="the problem")

@@ -61,6 +61,7 @@ def test_partitions_that_nobody_reads_are_a_problem_once_the_group_has_settled()
     gone = consumer("labels", "b:8401", written_at=NOW - 90, partitions=(1,))
     found = problem(state(there, gone))
     assert (found.key, found.severity) == ("partitions_unassigned:labels", "critical")
+    assert found.alert == "CredenceTopicUnread"
     assert found.sentence.startswith("Nobody reads 1 partitions of labels: 1. Silent consumers of labels")
     rebalanced = replace(there, assigned_at=NOW - 5)
     assert problem(state(rebalanced, gone)).severity == "info"
@@ -72,8 +73,21 @@ def test_a_role_without_any_consumer_is_missing(role: Role) -> None:
     at = PipelineState(NOW, [consumer(other)], Leader("a:8401", None), None)
     found = problem(at)
     assert (found.key, found.severity) == (f"consumer_missing:{role}", "critical")
+    assert found.alert == "CredenceTopicUnread"
     assert f"`credence consume {role}`" in found.sentence
     assert at.role(role).is_missing
+    assert (at.role(role).is_unread, at.role(other).is_unread) == (True, False)
+
+
+def test_a_lone_consumer_that_starts_again_and_again_is_a_problem_each_time() -> None:
+    new = {"state": "starting", "state_since": NOW - 1, "assigned_at": NOW - 1, "partitions": ()}
+    starting = consumer("labels", partition_count=0, **new)
+    assert state(starting).role("labels").is_unread
+    assert (problem(state(starting)).key, problem(state(starting)).severity) == (
+        "consumer_starting:labels",
+        "warning",
+    )
+    assert pipeline_problems(state(starting, consumer("labels", "b:8401")), NOW) == []
 
 
 def test_a_role_whose_consumers_are_all_silent_is_missing_since_the_last_report() -> None:

@@ -69,6 +69,7 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     pipeline.start_performance_counters(["m"])
     pipeline.dead_lettered("predictions", ["malformed"])
     pipeline.consumer_paused.labels("predictions")
+    pipeline.topic_unread.labels("predictions")
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
     pipeline.backoffs.labels("predictions", "redis")
     pipeline.records_lost.labels("predictions")
