@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +11,9 @@ import numpy as np
 import yaml
 
 from service.domain.arrays import Floats
+from service.domain.cells import POSITIVE_SCORE, SCORE_BIN
 from service.domain.errors import RecordingError
+from service.domain.groupings import ALL
 from service.replay.fault_replay import FaultyItems, Found, look_times, run_faults
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool
@@ -36,6 +39,8 @@ _ADVICE: Final = (
     "Request more labels a day, use fewer groups or a longer half-life, or accept a higher threshold."
 )
 _MOST_LABELS: Final = 100_000  # of a run before the fault
+_LEAST_CONFIDENCE: Final = 0.5
+_LONGEST_NAME: Final = 100  # in a configuration they have 128 characters at most
 _EXACT_DAYS: Final = 10  # fewer have a decimal
 
 
@@ -87,18 +92,35 @@ def fault_report(recording: Recording, options: argparse.Namespace, crew: Worker
     items = with_fault(pool, pool.names.index(value), options.drop, options.seed)
     before = float(items.correct[items.groups == items.faulty].mean())
     threshold = before - options.drop / 2 if options.threshold is None else options.threshold
-    if not before - options.drop < threshold < 1:
+    if threshold >= before:
+        raise RecordingError(
+            "--threshold",
+            f"{threshold:g} is not below {before:.3f}, the accuracy of {value} before the drop, so the alert "
+            "would fire without a fault; choose a lower one",
+        )
+    if threshold <= before - options.drop:
         raise RecordingError(
             "--threshold",
             f"{threshold:g} is not above {before - options.drop:.3f}, the accuracy of {value} after the "
             "drop; choose a higher one",
+        )
+    if not _LEAST_CONFIDENCE < options.interval < 1:
+        raise RecordingError(
+            "--interval",
+            f"{options.interval:g} is not between {_LEAST_CONFIDENCE:g} and 1, as `alerts.confidence` must "
+            "be; choose another",
         )
     rules = Rules(threshold, confidence=options.interval)
     fault = Fault(before, options.drop, items.faulty)
     ways = [_way(policy, (items, fault, rules), options, crew) for policy in _policies(options)]
     ways.sort(key=lambda way: (way.simulated.alert.median, way.simulated.confirmed.median))
     return Report(
-        _conclusion(f"{value}, one of {len(pool.names)} groups by {name},", recording.name, ways, options),
+        [
+            *_conclusion(
+                f"{value}, one of {len(pool.names)} groups by {name},", recording.name, ways, options
+            ),
+            *_renamed(name),
+        ],
         [_table(recording, ways, before, threshold, options)],
         _configuration(recording, name, ways[0].policy, threshold, options),
     )
@@ -219,13 +241,27 @@ def _table(
     )
 
 
+def _attribute(name: str) -> str:
+    """A recorded attribute's name as a configuration accepts it."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("._-")[:_LONGEST_NAME] or "attribute"
+
+
+def _renamed(name: str) -> list[str]:
+    """What to change where a configuration does not accept the name of a recorded attribute."""
+    if name in {PREDICTED_CLASS, _attribute(name)}:
+        return []
+    return [f"Send the attribute as {_attribute(name)}: a name has letters, digits, `.`, `_` and `-` alone."]
+
+
 def _configuration(
     recording: Recording, name: str, policy: str, threshold: float, options: argparse.Namespace
 ) -> str:
     """A model in YAML that looks for such faults, which `credence check` accepts."""
     by: dict[str, Any] = {"by": PREDICTED_CLASS}
     if name != PREDICTED_CLASS:
-        by = {"by": "attribute", "attribute": name}
+        by = {"by": "attribute", "attribute": (name := _attribute(name))}
+    if name in {ALL, SCORE_BIN, POSITIVE_SCORE}:
+        name = f"by-{name}"  # the other is always there
     task = "identification" if policy == "thompson" else "estimation"
     model: dict[str, Any] = {
         "classes": [str(number) for number in range(recording.classes)],

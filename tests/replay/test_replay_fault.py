@@ -12,6 +12,7 @@ import pytest
 from replay_examples import recording
 
 from service.app.cli import main
+from service.config.loader import load_settings
 from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.fault_command import with_fault
@@ -164,6 +165,28 @@ def test_the_configuration_is_accepted_by_check(
     assert "at most 300 labels" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "attribute", "grouping"),
+    [
+        ("my region: x", "my-region-x", "my-region-x"),
+        ("é", "attribute", "attribute"),
+        ("all", "all", "by-all"),
+        ("a" * 130, "a" * 100, "a" * 100),
+    ],
+)
+def test_the_configuration_is_accepted_whatever_the_attribute_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, attribute: str, grouping: str
+) -> None:
+    path = saved(tmp_path, "csv")
+    path.write_text(path.read_text().replace("region", name, 1))
+    assert replay(parsed(path, "--fault", f"{name}=r1", *EASY[2:], "--runs", 1, "--json")) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert any(f"attribute as {attribute}:" in one for one in found["conclusion"]) == (attribute != name)
+    config = tmp_path / "credence.yaml"
+    config.write_text(found["configuration"])
+    assert load_settings(config, {}).models["your-model"].groupings[grouping].attribute == attribute
+
+
 def test_the_same_seed_finds_it_in_the_same_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (saved(tmp_path, "npz"), *EASY, "--policy", "random", "--runs", "2", "--json")
     assert replay(parsed(*words)) == 0
@@ -180,6 +203,8 @@ def test_the_same_seed_finds_it_in_the_same_days(tmp_path: Path, capsys: pytest.
         (("--fault", "region=r1", "--group-by", "device"), "--group-by: the fault is in a group by region"),
         (("--fault", "region=r1", "--drop", "0.99"), "--drop: 0.99 of "),
         (("--fault", "region=r1", "--threshold", "0.1"), "--threshold: 0.1 is not above "),
+        (("--fault", "region=r1", "--threshold", "0.999"), "--threshold: 0.999 is not below "),
+        (("--fault", "region=r1", "--interval", "0.4"), "--interval: 0.4 is not between 0.5 and 1"),
         (("--fault", "region=r1", "--policy", "top_two"), "--policy: a fault is looked for by thompson or"),
         (("--fault", "region=r1", "--plots", "figures"), "--plots: the task fault draws nothing"),
         (("--fault", "region=r1", "--labels-per-day", "1000000"), "--days-before: 30 days of 1000000 labels"),
