@@ -196,13 +196,13 @@ cameras half-way, and watch Credence detect it with few labels."""
     demo.add_argument(
         "--seconds",
         type=float,
-        default=float(os.environ.get("DEMO_SECONDS", "90")),
+        default=os.environ.get("DEMO_SECONDS", "90"),
         help="length of the stream (default: $DEMO_SECONDS, else 90)",
     )
     demo.add_argument(
         "--seed",
         type=int,
-        default=int(os.environ.get("DEMO_SEED", "1")),
+        default=os.environ.get("DEMO_SEED", "1"),
         help="seed of images, cameras, draws and answers (default: $DEMO_SEED, else 1)",
     )
 

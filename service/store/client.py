@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import redis
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
-from redis.exceptions import RedisClusterException
+from redis.exceptions import InvalidResponse, RedisClusterException
 from redis.retry import Retry
 
 from service.config.settings import RedisSettings
@@ -108,7 +108,7 @@ def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
         def connect(self) -> None:
             try:
                 super().connect()
-            except (redis.ConnectionError, redis.TimeoutError) as error:
+            except (redis.ConnectionError, redis.TimeoutError, InvalidResponse) as error:
                 if redis_refusal(error):
                     raise
                 raise UnreachableError(self._host_error()) from error

@@ -57,6 +57,7 @@ _PASSING_ERRORS = (
     redis.TimeoutError,
     redis.ReadOnlyError,
     redis.OutOfMemoryError,
+    redis.exceptions.InvalidResponse,
     redis.exceptions.TryAgainError,
     # Of a cluster: moved while it was asked, or none of its nodes answers, or not all slots are served.
     redis.exceptions.AskError,
@@ -96,6 +97,16 @@ def redis_refusal(error: BaseException) -> Refused | None:
     return None
 
 
+def _wrong_answer(error: BaseException) -> str:
+    """What is known of a server that answers, but not as Redis does; empty if that is not what is wrong."""
+    for cause in _chain(error):
+        if isinstance(cause, redis.exceptions.InvalidResponse):
+            return "no answer as Redis gives it; the port is another service's"
+        if isinstance(cause, redis.ConnectionError) and "closed by server" in str(cause):
+            return "it closed the connection"
+    return ""
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     following: BaseException | None = error
@@ -114,7 +125,8 @@ def translate_redis_errors() -> Iterator[None]:
         raise  # a mistake in the program, for all its class
     except _PASSING_ERRORS as error:
         address = error.address if isinstance(error, UnreachableError) else ""
-        raise redis_refusal(error) or Unavailable("redis", error, address=address) from error
+        unavailable = Unavailable("redis", error, address=address, why=_wrong_answer(error))
+        raise redis_refusal(error) or unavailable from error
     except redis.ResponseError as error:
         if refusal := redis_refusal(error):
             raise refusal from error

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from service.app.cli import build_parser
+from service.app.cli import build_parser, main
 from service.app.docgen.generated_files import PAGES
 from service.statistics.names import PriorName
 from service.statistics.priors import FIXED_PRIORS
@@ -158,3 +158,13 @@ def test_every_page_has_its_function(name: str) -> None:
 
 def test_names_of_priors_are_those_there_are() -> None:
     assert get_args(PriorName) == ("learned", *FIXED_PRIORS)
+
+
+def test_a_variable_of_the_demo_that_is_no_number_is_an_error_of_the_demo_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DEMO_SECONDS", "soon")
+    assert main(["contract", "--check"]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        main(["demo"])
+    assert "argument --seconds: invalid float value: 'soon'" in capsys.readouterr().err

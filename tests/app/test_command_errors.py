@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,29 @@ def test_the_port_of_another_service_is_not_taken_for_kafka(
     line = failure(capsys, "topics", "create", *options)
     assert line.startswith(f"Cannot connect to Kafka at {server}: ")
     assert "the port is another service's, or `kafka.security.protocol` is not the broker's" in line
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no answer as Redis gives it; the port is another service's"),
+        (b"", "it closed the connection; check `redis.url`"),
+    ],
+)
+def test_the_port_of_another_service_is_not_taken_for_redis(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], answer: bytes, said: str
+) -> None:
+    def serve() -> None:
+        client, _ = server.accept()
+        with client:
+            client.recv(1_000)
+            client.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        line = failure(capsys, "reset", "show", *configured(tmp_path, redis={"url": f"redis://{address}/0"}))
+    assert line.startswith(f"Cannot connect to Redis at {address}: {said}")
 
 
 def test_a_broker_that_does_not_answer_in_tls_is_not_waited_for(
