@@ -118,11 +118,6 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
         parts.append(Text(legend, "dim"))
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
-        parts += [
-            _text(f"! {one.name}: {one.budget.sentence}", _FAILED)
-            for one in state.assessments
-            if one.budget.remaining == 0
-        ]
     parts += [_member_table(one) for one in state.assessments if one.members]
     parts += [_challenge_table(one) for one in state.assessments if one.challenge]
     return parts

@@ -42,11 +42,8 @@ class BudgetState:
     reserve: int  # labels left that only suspected groups may get
     spending: Spending | None  # what the bucket holds now; None of a budget that does not renew
     stored: bytes  # the record that `spending` follows from; empty without one
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether no label can be requested until the budget renews, even for a suspected group."""
-        return self.remaining == 0
+    # no label is left, even for a suspected group, long before the budget renews
+    is_exhausted: bool
 
     def seconds_per_label(self, now: float) -> float:
         """Mean time between two labels for any group until the budget renews; infinite if no label is due."""
@@ -75,7 +72,7 @@ def budget_state(
     if budget.per_days is None:
         window = f"{name}|0"
         left = max(0, budget.labels - requests.budget.get(window, 0))
-        return BudgetState(window, left, None, left, 0, None, b"")
+        return BudgetState(window, left, None, left, 0, None, b"", is_exhausted=left == 0)
     period = budget.per_days * DAY
     number = int(now // period)
     window, ends = f"{name}|{number}", (number + 1) * period
@@ -106,7 +103,11 @@ def budget_state(
     reserve = min(max(0, reserved - last.reserve_used), remaining)
     available = min(math.floor(tokens + 1e-9), remaining)
     spending = Spending(number, last.reserve_used, tokens, now)
-    return BudgetState(window, remaining, ends, available, reserve, spending, stored)
+    # A budget that lasts its period has spent its last label within the time of one label before it renews.
+    is_exhausted = remaining == 0 and ends - now > period / budget.labels
+    return BudgetState(
+        window, remaining, ends, available, reserve, spending, stored, is_exhausted=is_exhausted
+    )
 
 
 def _arrived(coming: float, even_pace: float, pace: float, *, since: float, now: float, ends: float) -> float:

@@ -72,6 +72,8 @@ ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
     Metric("credence_assessment_budget_labels", "labels", "Labels that the budget allows in one period.", lambda state: state.settings.budget.labels),
     Metric("credence_assessment_budget_remaining_labels", "labels", "Labels left in the budget in this period. At 0 it is exhausted, and no labels are "
         "requested until it renews.", lambda state: state.budget.remaining),
+    Metric("credence_assessment_budget_exhausted", "", "1 if no label is left, the reserve included, although the budget does not renew, or only after the "
+        "mean time of one label; else 0.", lambda state: state.budget.is_exhausted, off_dashboards="credence_assessment_budget_remaining_labels shows how many are left"),
     Metric("credence_assessment_budget_available_labels", "labels", "Labels that may be requested now, for any group: a budget that renews is spread over its period.", lambda state: state.budget.available),
     Metric("credence_assessment_budget_reserve_labels", "labels", "Labels left in this period that only suspected groups may get.", lambda state: state.budget.reserve),
     Metric("credence_requests_open", "requests", "Label requests that wait for an answer.", lambda state: state.open_requests),

@@ -68,6 +68,6 @@ def test_an_exhausted_budget_is_a_problem_and_a_state_of_its_assessment(shown: S
 
 def exhausted() -> ModelSnapshot:
     taken = snapshot(8, alerts=HIGH)
-    spent = replace(taken.assessments["worst"].budget, remaining=0, available=0, reserve=0)
+    spent = replace(taken.assessments["worst"].budget, remaining=0, available=0, reserve=0, is_exhausted=True)
     assessments = {**taken.assessments, "worst": replace(taken.assessments["worst"], budget=spent)}
     return replace(taken, assessments=assessments)

@@ -249,6 +249,23 @@ def test_every_label_of_a_period_is_requested_in_it_however_few_they_are(labels:
         assert counts.sum() == labels - one.settings.reserved_labels
 
 
+@pytest.mark.parametrize("labels", [1, 2, 10, 300])
+def test_a_budget_that_lasts_its_period_is_never_called_exhausted(labels: int) -> None:
+    one = spender(labels, reserve=0.0)
+    for now in np.arange(BEGAN, BEGAN + 2 * DAY, MINUTE):
+        state = one.state(now)
+        assert not state.is_exhausted
+        one.spend(state, state.available)
+    assert sum(one.used.values()) == 2 * labels
+
+
+def test_a_budget_that_is_lowered_below_what_was_spent_is_exhausted() -> None:
+    one = spender(300)
+    spent(one, seconds=DAY / 2)
+    one.settings = spender(100).settings
+    assert one.state(BEGAN + DAY / 2).is_exhausted
+
+
 def test_one_label_at_least_is_not_reserved() -> None:
     assert spender(1, reserve=0.9).settings.reserved_labels == 0
     assert spender(3, reserve=0.9).settings.reserved_labels == 2

@@ -140,7 +140,7 @@ def unlabelled_for_a_day() -> ModelSnapshot:
 def without_labels_left() -> ModelSnapshot:
     taken = snapshot(8, alerts=WELL)
     worst = taken.assessments["worst"]
-    spent = replace(worst, budget=replace(worst.budget, remaining=0))
+    spent = replace(worst, budget=replace(worst.budget, remaining=0, is_exhausted=True))
     return replace(taken, assessments=taken.assessments | {"worst": spent})
 
 

@@ -148,8 +148,8 @@ def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
     assert ask(monitor, now=midnight - 2).issued == {"ask": 5}
     assert ask(monitor, now=midnight - 1).issued == {"ask": 0}
     site.take_in(stream(200, first=200), partition=1)
-    assert sum(ask(monitor, now=midnight + hour * 3_600).issued["ask"] for hour in range(24)) == 4
-    assert sorted(site.reader("m").requests().budget.values()) == [4, 5]
+    assert sum(ask(monitor, now=midnight + hour * 3_600).issued["ask"] for hour in range(24)) == 5
+    assert sorted(site.reader("m").requests().budget.values()) == [5, 5]
 
 
 def test_no_item_is_asked_for_twice(connection: Connection) -> None:
