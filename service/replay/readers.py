@@ -103,7 +103,7 @@ def read_text(path: Path, *, attribute: str | None = None) -> Columns:
             raise RecordingError(path, "it is no text in UTF-8; save it as plain text") from error
     first, content = next(iter(rows.items()), (0, ""))
     delimiter = "," if "," in content else None
-    if attribute is not None:
+    if attribute is not None and rows:
         return _read_named(path, rows, delimiter or " ", attribute)
     if _is_header(content.replace('"', "").split(delimiter)):
         rows.pop(first, None)

@@ -108,6 +108,7 @@ def test_an_attribute_that_is_not_recorded_is_named_with_those_that_are(tmp_path
         ("label,region,score_0,score_1\n0,r0,0.9\n", "line 2 has 3 columns, the header has 4"),
         ("label,region,score_0,score_1\n0,r0,0.9,x\n", "line 2: column 'score_1' is not a number"),
         ("label,region,score_0,score_1\n", "there are no rows"),
+        ("", "there are no rows"),
         ("label,region,score_0,score_2\n0,r0,0.9,0.1\n", "there is no column 'score_1'"),
         ('label,region,a,b\n0,"r\n0",0.9,0.1\n', "a quoted value goes over several lines"),
     ],
