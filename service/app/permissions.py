@@ -106,7 +106,9 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             ),
         ),
         "schedule": RedisRights(
-            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}),
+            commands=frozenset(
+                looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}
+            ),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
                 "keep_checkpoint",

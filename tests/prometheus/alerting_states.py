@@ -206,6 +206,10 @@ def pipeline_states() -> dict[str, State]:
             pipeline(consumer("predictions", state="paused", refused=(REFUSED,))),
             lambda metrics, _: metrics.consumer_paused.labels("predictions").set(1),
         ),
+        "CredenceTopicUnread": of_pipeline(
+            pipeline(consumer("predictions", written_at=NOW - 600)),
+            lambda metrics, _: metrics.topic_unread.labels("predictions").set(1),
+        ),
         "CredenceDeadLetters": of_pipeline(
             pipeline(consumer("predictions", refused=(refused,))),
             lambda metrics, _: metrics.dead_lettered("predictions", ["invalid_field"]),
