@@ -13,7 +13,7 @@ from benchmarks.post_stratified import post_stratified
 from service.statistics.vote_patterns import allocate, member_beliefs
 
 STREAMS = 40
-RUNS = 150
+RUNS = 75
 KINDS = [(children, wanted) for children in (3, 5, 7) for wanted in (10, 20, 50, 100)]
 
 
@@ -51,7 +51,7 @@ def of_streams(children: int, wanted: int) -> list[Told]:
 @pytest.mark.parametrize(("children", "wanted"), KINDS)
 def test_intervals_of_shared_labels_hold_the_truth(children: int, wanted: int) -> None:
     held = [one.held for one in of_streams(children, wanted)]
-    # Members share labels, so that only runs count: one standard error is 0.3 points.
+    # Members share labels, so that only runs count: one standard error is 0.4 points.
     assert np.mean(held) >= 0.93
 
 
