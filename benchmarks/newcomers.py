@@ -1,8 +1,9 @@
 """How often healthy groups are ever confirmed, when groups arrive one by one and traffic is counted again.
 
 Every group is exactly as accurate as it must be, its scores are right, and evidence of all kinds is looked
-at after every label. The share of alpha that a group gets when it arrives is compared with e-BH over as
-many groups as there are at the moment, of each kind by itself. Further tables: late answers, as a wrong
+at after every label. A group is suspected while its posterior says that it is less accurate; labels requested
+then are not of its reference. The share of alpha that a group gets when it arrives is compared with e-BH over
+as many groups as there are at the moment, of each kind by itself. Further tables: late answers, as a wrong
 prediction takes people longer than a right one; evidence from the last labels alone; and what the shares of
 alpha cost, in labels until a drop is confirmed.
 """
@@ -15,10 +16,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from benchmarks.change_evidence import log_e_changed
 from benchmarks.lone_grouping import grouping_evidence, lone_groups
-from service.config.model import ModelSettings
+from service.config.model import AlertSettings, ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence
@@ -37,6 +39,7 @@ from service.statistics.grouped_e_processes import baselines
 
 ALPHA = 0.05
 THRESHOLD = 0.92
+ALERTS = AlertSettings()
 LABELS, REFERENCE = 150, 50
 """Of every group, and of these those of its reference."""
 
@@ -47,6 +50,31 @@ _DAY = 86_400.0
 
 _EVERY = 50
 """Labels from one look to the next, in runs of very many."""
+
+
+def suspicions(correct: Flags) -> Flags:
+    """Whether the group is suspected when each label is requested, by its labels so far [..., labels]."""
+    count = np.arange(correct.shape[-1])
+    right = correct.cumsum(axis=-1) - correct
+    believed = special.betainc(1.0 + right, 1.0 + count - right, THRESHOLD) >= ALERTS.confidence
+    return np.asarray(believed & (count >= ALERTS.min_labels), np.bool_)
+
+
+class _Compared(NamedTuple):
+    """What is compared with the references of groups."""
+
+    then: Floats
+    """Right labels of each reference, which has `REFERENCE` [..., 1]."""
+
+    now: Flags
+    """Which labels came once it was complete [..., labels]."""
+
+
+def _compared(correct: Flags) -> _Compared:
+    fits = ~suspicions(correct)
+    now = fits.cumsum(axis=-1) - fits >= REFERENCE
+    then = (correct & fits & ~now).sum(axis=-1, keepdims=True)
+    return _Compared(then.astype(np.float64), now)
 
 
 def paths(correct: Flags, declines: Floats | None = None) -> Floats:
@@ -60,14 +88,17 @@ def paths(correct: Flags, declines: Floats | None = None) -> Floats:
     right = correct.cumsum(axis=1).astype(np.float64)
     wrong = np.arange(1, labels + 1) - right
     found = np.full((count, labels, KINDS), -np.inf)
-    then, mistaken = right[:, REFERENCE - 1], wrong[:, REFERENCE - 1]
+    then, now = _compared(correct)
     found[..., 0] = _of_counts(right, wrong)
-    found[:, REFERENCE:, 1] = log_e_of_declines(correct) if declines is None else declines
+    found[..., 1] = log_e_of_declines(correct) if declines is None else declines
     found[..., 2] = _of_scores(right, wrong)
     shares = np.exp(log_arrival_weights(np.arange(1, count + 1))) / KINDS
-    lower = baselines(then, mistaken, alpha=ALPHA * shares / 2, fixed=True, threshold=THRESHOLD)
-    for group, baseline in enumerate(lower.tolist()):
-        found[group, REFERENCE:, 3] = log_e_changed(correct[group, REFERENCE:], baseline) - np.log(2)
+    lower = baselines(
+        then[:, 0], REFERENCE - then[:, 0], alpha=ALPHA * shares / 2, fixed=True, threshold=THRESHOLD
+    )
+    for group in np.flatnonzero(now.any(axis=1)).tolist():
+        compared, baseline = now[group], float(lower[group])
+        found[group, compared, 3] = log_e_changed(correct[group, compared], baseline) - np.log(2)
     return found
 
 
@@ -76,21 +107,22 @@ def _of_counts(right: Floats, wrong: Floats) -> Floats:
 
 
 def log_e_of_declines(correct: Flags) -> Floats:
-    """Logarithm of the e-value of a decline after every label behind the reference [..., labels].
+    """Logarithm of the e-value of a decline after every label [..., labels]; nothing before it is compared.
 
     Of very many groups few counts differ, and each takes a search.
 
     Args:
         correct: what labels of healthy groups say [..., labels].
     """
-    then = correct[..., :REFERENCE].sum(axis=-1, keepdims=True)
-    right = correct[..., REFERENCE:].cumsum(axis=-1)
-    wrong = np.arange(1, right.shape[-1] + 1) - right
-    most = right.shape[-1] + 1
-    different, places = np.unique((then * most + right) * most + wrong, return_inverse=True)
+    then, now = _compared(correct)
+    right, wrong = (correct & now).cumsum(axis=-1), (~correct & now).cumsum(axis=-1)
+    most = correct.shape[-1] + 1
+    different, places = np.unique(((then * most + right) * most + wrong)[now], return_inverse=True)
     references, counts = np.divmod(different, most * most)
     evidence = log_e_declined(counts // most, counts % most, references, REFERENCE - references)
-    return evidence[places].reshape(right.shape)
+    found = np.full(correct.shape, -np.inf)
+    found[now] = evidence[places]
+    return found
 
 
 def _of_scores(right: Floats, wrong: Floats) -> Floats:

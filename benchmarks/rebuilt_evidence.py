@@ -1,7 +1,8 @@
 """How often the service confirms a healthy group, when groups arrive one by one and evidence is rebuilt.
 
 Every group is exactly as accurate as it must be, and its scores are right. Labels stand in the service's
-ledger, and `model_evidence` evaluates them as the rounds do. A run ends with one of these rebuilds:
+ledger, and `model_evidence` evaluates them as the rounds do; those requested while a group's posterior says
+that it is less accurate are not of its reference. A run ends with one of these rebuilds:
 
 - traffic is counted again, so that groups reappear a few at a time in another order;
 - a new process computes evidence from all labels;
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.newcomers import ALPHA, LABELS, REFERENCE, THRESHOLD
+from benchmarks.newcomers import ALPHA, LABELS, REFERENCE, THRESHOLD, suspicions
 from service.config.settings import Settings
 from service.domain.arrays import Flags
 from service.domain.cells import definitions
@@ -78,7 +79,8 @@ def _traffic(groups: Sequence[int]) -> Traffic:
 def _entries(correct: Flags) -> list[OutcomeEntry]:
     """Labels of groups that arrive one by one, in the order of their requests [groups, labels]."""
     entries = []
-    for number, right in enumerate(correct.ravel().tolist(), start=1):
+    labels = zip(correct.ravel().tolist(), suspicions(correct).ravel().tolist(), strict=True)
+    for number, (right, is_suspected) in enumerate(labels, start=1):
         at, site = _BEGAN + number * _SECONDS, f"{(number - 1) // correct.shape[1]}"
         fact = Fact(
             request_id=f"r{number}",
@@ -91,6 +93,7 @@ def _entries(correct: Flags) -> list[OutcomeEntry]:
             predicted_at=at,
             requested_at=at,
             definition=_DEFINITION,
+            suspected=is_suspected,
         )
         given = LabelFact("yes" if right else "no", at, "")
         entries.append(OutcomeEntry((1, number), (1, number), "ask", fact, given))

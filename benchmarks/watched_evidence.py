@@ -1,6 +1,7 @@
 """The service's evidence under Thompson sampling: false alarms, and labels until a decline is reported.
 
-Groups are looked at again and again, as the rounds do; who is asked next follows from what is believed.
+Groups are looked at again and again, as the rounds do; who is asked next follows from what is believed. A
+group that the last look warned of or confirmed is suspected: labels requested then are not of its reference.
 Tables: alarms of groups that are all as accurate as they must be; and how many labels of all groups it takes
 until the one that drops is reported, by the posterior and by each kind of evidence.
 """
@@ -92,7 +93,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
         group_count: G.
         every: labels from one look to the next.
         reference: labels of every group that are the reference.
-        since: labels before the first look.
+        since: labels before the first look that may alarm.
     """
     settings = ModelSettings.model_validate(
         {
@@ -108,6 +109,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
     first = Alarms(*(np.full((runs, group_count), np.inf) for _ in Alarms._fields))
     for run in range(runs):
         groups, correct = asked.groups[:, run], asked.correct[:, run]
+        suspected = np.zeros(labels, np.bool_)  # grows with every look
         sequence = LabelSequence(
             marks=mixed(np.arange(labels) << 1 | correct),
             cells=groups,
@@ -115,10 +117,10 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             correct=correct,
             predicted_at=at,
             places=places,
-            suspected=np.zeros(labels, np.bool_),
+            suspected=suspected,
         )
         known: GroupingEvidence | None = None
-        for count in range(since + every, labels + 1, every):
+        for count in range(every, labels + 1, every):
             known = grouping_evidence(
                 # In the order in which labels were first requested for them.
                 replace(watched, numbers=_arrivals(groups, group_count)),
@@ -130,13 +132,19 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             right = np.bincount(groups[:count], weights=correct[:count], minlength=group_count)
             wrong = np.bincount(groups[:count], weights=~correct[:count], minlength=group_count)
             believed = special.betainc(1 + right, 1 + wrong, THRESHOLD) >= settings.alerts.confidence
+            warned = believed & (right + wrong >= settings.alerts.min_labels)
             flags = (
-                believed & (right + wrong >= settings.alerts.min_labels),
+                warned,
                 known.confirmed["below_threshold"],
                 known.confirmed["declined"],
                 known.confirmed["miscalibrated"],
                 known.changed,
             )
+            doubted = warned | known.changed
+            doubted |= known.confirmed["below_threshold"] | known.confirmed["declined"]
+            suspected[count : count + every] = doubted[groups[count : count + every]]
+            if count <= since:
+                continue
             for results, alarms in zip(first, flags, strict=True):
                 results[run] = np.where(alarms, np.minimum(results[run], count), results[run])
     return first
