@@ -64,6 +64,10 @@ POOLS: dict[str, Pool] = {
 }
 
 
+IN_TURN = "in_turn"
+"""Names all groups in turn, which is no policy."""
+
+
 class Draw(NamedTuple):
     """An item that was drawn."""
 
@@ -262,12 +266,12 @@ def _table(wanted: int, policies: list[str]) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     # Where pools of one or two items run dry, everything in them is drawn, whoever names the groups.
     some = ("deep", "dry in three shards")
-    cases = [(None, name) for name in POOLS] + [(policy, name) for policy in policies for name in some]
-    for policy, name in cases:
-        between = tally(POOLS[name], wanted, policy=policy)
-        after = tally(POOLS[name], wanted, policy=policy, at_end=True)
+    for policy, name in ((p, n) for p in policies for n in (POOLS if p == IN_TURN else some)):
+        named = None if policy == IN_TURN else policy
+        between = tally(POOLS[name], wanted, policy=named)
+        after = tally(POOLS[name], wanted, policy=named, at_end=True)
         cells = (int(between.draws.min()), between.evenness(), int(after.draws.min()))
-        rows.append((f"{policy or 'in turn'}, {name}", (*cells, after.evenness(), after.recency())))
+        rows.append((f"{policy}, {name}", (*cells, after.evenness(), after.recency())))
     return Table(
         f"p-values of draws of a small stream: at least {wanted:,} of every group",
         "policy, pools",
@@ -285,7 +289,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draws", type=int, default=100_000, help="of every group (default: 100000)")
-    parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
+    names = [IN_TURN, *POLICIES]
+    parser.add_argument("--policies", nargs="+", default=names, choices=names, help="(default: all)")
     parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
     options = parser.parse_args()
     print_tables([_table(options.draws, options.policies)], as_json=False, as_markdown=options.markdown)

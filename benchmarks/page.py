@@ -20,6 +20,7 @@ from service.app.docgen.generated_files import add_check_option, write_or_check
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 
+_MANY_GROUPS = ("--partitions", "4", "--predictions", "1000000")
 COMMANDS: dict[str, list[str]] = {
     "ingest": ["benchmarks.ingest"],
     "processes": ["benchmarks.processes"],
@@ -27,6 +28,8 @@ COMMANDS: dict[str, list[str]] = {
     "flushes": ["benchmarks.flushes"],
     "attributes": ["benchmarks.attributes"],
     "memory": ["benchmarks.memory"],
+    "memory_classes": ["benchmarks.memory", *_MANY_GROUPS, "--stream", "classes"],
+    "memory_values": ["benchmarks.memory", *_MANY_GROUPS, "--stream", "values"],
     "recovery": ["benchmarks.recovery"],
     "startup": ["benchmarks.startup"],
     "rounds": ["benchmarks.rounds"],
@@ -84,7 +87,7 @@ def page(results: Path = RESULTS) -> str:
         _processes(measured["processes"], measured["processes_fast"]),
         _flushes(measured["flushes"]),
         _attributes(measured["attributes"]),
-        _memory(measured["memory"]),
+        _memory(measured["memory"], [measured["memory_classes"], measured["memory_values"]]),
         _recovery(measured["recovery"]),
         _startup(measured["startup"]),
         _rounds(measured["rounds"], measured["rounds_stream"]),
@@ -235,18 +238,28 @@ with the number of attributes, and with the number of new combinations of their 
 {table(heads, rows)}"""
 
 
-def _memory(measured: Figures) -> str:
+def _memory(measured: Figures, many_groups: Sequence[Figures]) -> str:
     sizes = measured["resident_mb"]
     rows = [
         (f"{count:,}", f"{size:.0f}")
         for count, size in list(zip(measured["predictions"], sizes, strict=True))[1::3]
     ]
+    of_streams = [
+        (one["stream"], f"{max(one['resident_mb']):.0f}", f"{one['redis_mb']:.0f}") for one in many_groups
+    ]
+    last = many_groups[0]
     return f"""## Memory
 
 {_command("memory")}: a consumer reads {measured["predictions"][-1]:,} predictions, each with a new item id, into 20,000
 cells. After the first quarter its memory grew by at most {measured["growth"]:.1%}.
 
-{table(("predictions", "MB in use"), rows)}"""
+{table(("predictions", "MB in use"), rows)}
+
+{_command("memory_classes")}, and with `--stream values`: one consumer reads
+{last["predictions"][-1]:,} predictions of a model with many groups from {last["partitions"]} partitions. The classes, or the attribute with
+10,000 values, request labels, so each of these groups has a pool.
+
+{table(("stream", "consumer, MB at most", "Redis, MB at most"), of_streams)}"""
 
 
 def _recovery(measured: Figures) -> str:
