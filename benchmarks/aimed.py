@@ -19,20 +19,20 @@ from service.config.settings import Settings
 from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
+from service.domain.traffic_marks import Mark, Timeline, open_mark
 from service.domain.traffic_tables import tables
 from service.monitoring.assessment_snapshot import acquisition_state, select_groups
-from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.suspected_groups import Aim
+from service.monitoring.traffic_windows import ComparedTraffic, compared_traffic, traffic_windows
 from service.replay.tables import Table, print_tables
 from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import log_e_below
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, LabelFact
-from service.store.traffic_checkpoints import MarkName
 
 HOUR = 3_600.0
 BEGAN = 1_800_000_000.0
@@ -113,11 +113,12 @@ class Watched:
         self._model, self._space = settings.models["m"], settings.cell_space("m")
         self._ledger = OutcomeLedger(self._space)
         self._counts = np.zeros((question.groups, BINS), np.int64)
-        self._marks: dict[MarkName, TrafficCounts] = {}
+        self._marks: dict[Mark, TrafficCounts] = {}
         self._correct, self._wrong = np.zeros(question.groups), np.zeros(question.groups)
         self._entries = 0
         self._now = BEGAN
         self._middles = (np.arange(BINS) + 0.5) / BINS
+        self._last = -np.inf, TrafficCounts.of(self._traffic())
 
     def run(self) -> Found:
         """Days of health, then the fault, until there is evidence of it."""
@@ -160,15 +161,10 @@ class Watched:
         drift = model_drift(
             index=index,
             settings=self._model.drift,
-            marks=self._marks,
-            reference=None,
+            compared=self._compared(TrafficCounts.of(index.traffic)),
             groupings=groupings,
             now=self._now,
         )
-        counts = TrafficCounts.of(index.traffic)
-        due = due_marks(self._marks, counts, None, self._model.drift, newest_record=self._now, now=self._now)
-        self._marks = {name: mark for name, mark in self._marks.items() if name not in due.removed}
-        self._marks |= due.added
         drift_of_regions = None if drift is None else drift.groupings["region"]
         shares = (
             None
@@ -189,6 +185,19 @@ class Watched:
             self._answer(group, fresh[group], worse=worse)
         self._ledger.place(votes_missing=False)
         return drift_of_regions is not None and bool(drift_of_regions.drifted[0])
+
+    def _compared(self, counts: TrafficCounts) -> ComparedTraffic | None:
+        """The reference and recent traffic; all traffic of a round arrives at its end."""
+        since, before = self._last
+        self._marks[Mark(np.nextafter(since, np.inf), self._now, before.predictions)] = before
+        self._last = self._now, counts
+        timeline = Timeline({0: (*self._marks, open_mark(self._now, counts.predictions))})
+        windows = traffic_windows(timeline, None, self._model.drift, now=self._now)
+        if windows is None:
+            return None
+        marks = {time: timeline.marks_at(time) or {} for time in windows.times}
+        marked = {time: self._marks.get(of[0], counts) for time, of in marks.items()}
+        return compared_traffic(windows, marked, counts, now=self._now)
 
     def _answer(self, group: int, shares: Floats, *, worse: bool) -> None:
         """A label of an item of the group, drawn evenly of what came in this round."""

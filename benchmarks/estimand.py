@@ -24,10 +24,10 @@ from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
-from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
+from service.monitoring.traffic_windows import TrafficHistory
 from service.statistics.policies import POLICIES, Situation
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS

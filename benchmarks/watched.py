@@ -19,6 +19,7 @@ from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
 from service.domain.traffic import Traffic
+from service.domain.traffic_marks import ShardMarks
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
 from service.monitoring.assessment_snapshot import acquisition_state
@@ -75,6 +76,7 @@ class Watched:
             noise=PoolKey(rng.bytes(16), "mail").noise,
             decay=0.0,
             draw_decay=0.0,
+            marks=ShardMarks(self._model.drift.slots, enough=1),
         )
         self._combinations = np.zeros(regions, np.intp)
         if self._space.attributes:

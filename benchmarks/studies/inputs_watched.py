@@ -1,6 +1,6 @@
 """How soon the drift of unlabelled traffic is flagged, on streams of predictions whose inputs change.
 
-Traffic is looked at as the service does it (service/monitoring/checkpoint_schedule.py), with predictions in
+Traffic is looked at as the service does it (service/monitoring/traffic_windows.py), with predictions in
 the place of hours: the first ones are the reference, those of a window are recent, and a look is made eight
 times a window. What is compared, and what counts as drift, is by the same functions
 (service/statistics/drift.py) and defaults.
@@ -17,23 +17,23 @@ import numpy as np
 from benchmarks.studies.inputs_items import Change, Items
 from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
-from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
+from service.domain.traffic_marks import SLOTS_PER_WINDOW
 from service.statistics.drift import MixDrift, drift_scores, expected_accuracy, mix_drift
 
 DRIFT: Final = DriftSettings()
 WINDOW: Final = DRIFT.reference_predictions
 """Predictions of the reference, and of a window."""
 
-ROUND: Final = WINDOW // MARKS_PER_WINDOW
+ROUND: Final = WINDOW // SLOTS_PER_WINDOW
 """Predictions from one look to the next."""
 
 HEALTHY_WINDOWS: Final = 3
 """Windows before the change: the reference, and two others."""
 
-HEALTHY: Final = HEALTHY_WINDOWS * MARKS_PER_WINDOW
+HEALTHY: Final = HEALTHY_WINDOWS * SLOTS_PER_WINDOW
 """Looks before the change: of the reference, and of two windows."""
 
-CHANGED: Final = 12 * MARKS_PER_WINDOW
+CHANGED: Final = 12 * SLOTS_PER_WINDOW
 """Looks from the change to the end."""
 
 CHANGING: Final = 0
@@ -140,7 +140,7 @@ def _compared(counts: Ints, comparisons: int) -> MixDrift:
         comparisons: that are made at one look.
     """
     recent = _recent(counts)
-    reference = np.broadcast_to(counts[:MARKS_PER_WINDOW].sum(axis=0), recent.shape)
+    reference = np.broadcast_to(counts[:SLOTS_PER_WINDOW].sum(axis=0), recent.shape)
     kinds = counts.shape[2]
     return mix_drift(reference.reshape(-1, kinds), recent.reshape(-1, kinds), comparisons=comparisons)
 
@@ -148,7 +148,7 @@ def _compared(counts: Ints, comparisons: int) -> MixDrift:
 def _recent(counts: Ints) -> Ints:
     """Of every round from the end of the first window after the reference on, what its window holds."""
     until = np.cumsum(counts, axis=0)
-    recent: Ints = until[2 * MARKS_PER_WINDOW - 1 :] - until[MARKS_PER_WINDOW - 1 : -MARKS_PER_WINDOW]
+    recent: Ints = until[2 * SLOTS_PER_WINDOW - 1 :] - until[SLOTS_PER_WINDOW - 1 : -SLOTS_PER_WINDOW]
     return recent
 
 

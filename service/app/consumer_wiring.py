@@ -47,6 +47,7 @@ def shard_store(
         pool_key=PoolKey(hash_key, model),
         decay=settings.models[model].traffic_decay_per_second,
         draw_decay=settings.models[model].draw_decay_per_second,
+        drift=settings.models[model].drift,
     )
 
 

@@ -17,8 +17,8 @@ from service.monitoring.request_issuer import RequestIssuer
 from service.store.checkpoints import CheckpointStore
 from service.store.connection import Connection
 from service.store.count_histories import CountHistoryStore
+from service.store.drift_facts import DriftStore
 from service.store.facts import FactReader
-from service.store.traffic_checkpoints import MarkStore
 
 
 def model_monitor(
@@ -50,7 +50,7 @@ def model_monitor(
             asked_pools(settings, model, space),
             rng,
         ),
-        mark_store=MarkStore(connection, keys),
+        drift_store=DriftStore(connection, keys),
         checkpoints=CheckpointStore(connection, keys),
         count_histories=CountHistoryStore(connection, keys),
         outcome_limit=settings.bounds.outcomes,

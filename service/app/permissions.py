@@ -81,7 +81,10 @@ class KafkaRight:
 
 def _redis_table(prefix: str) -> dict[str, RedisRights]:
     keys = ModelKeys(prefix, "*", "*")
-    shards = (keys.partitions, keys.shard(_ANY), keys.traffic(_ANY), keys.sums(_ANY))
+    shards = (
+        *(keys.partitions, keys.shard(_ANY), keys.traffic(_ANY), keys.sums(_ANY)),
+        keys.marks(_ANY),
+    )
     pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
@@ -95,7 +98,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
         "predictions": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL", "HKEYS", "LRANGE"}),
             scripts=("flush", *follows),
-            writes=(*shards, *pools, *health),
+            writes=(*shards, *pools, keys.drift, *health),
         ),
         "labels": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL"}),
@@ -110,21 +113,21 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
                 looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}
             ),
             scripts=(
-                *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
+                *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_drift"),
                 "keep_checkpoint",
             ),
             reads=(*shards, keys.reference, keys.items(_ANY), identity_key(prefix), *shows[1:]),
             writes=(
                 consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(keys.claims, keys.marks, keys.evidence, keys.counts, lease_key(prefix), epoch_key(prefix)),
+                *(keys.claims, keys.drift, keys.evidence, keys.counts, lease_key(prefix), epoch_key(prefix)),
                 leader_since_key(prefix),
             ),
         ),
         "serve": RedisRights(
             commands=frozenset(looks | {"HGET", "HVALS", "GET", "TIME"}),
             reads=(
-                *(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks, keys.evidence),
+                *(*shards, keys.items(_ANY), *counted, keys.reference, keys.drift, keys.evidence),
                 *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),
             ),
         ),
@@ -135,7 +138,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
         ),
         "layouts": RedisRights(
             commands=frozenset({"SCAN", "HGETALL", "HLEN", "UNLINK"}) | _TRANSACTION,
-            writes=(*shards, *pools, keys.marks),
+            writes=(*shards, *pools, keys.drift),
             keeps_hash_key=False,
         ),
         "reference": RedisRights(

@@ -20,6 +20,7 @@ from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
 from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
+from service.domain.traffic_marks import SLOTS_PER_WINDOW, Slots
 
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -138,9 +139,9 @@ class DriftSettings(Frozen):
     leaves all requests to the policy"""
 
     @property
-    def window_seconds(self) -> float:
-        """How far back traffic is recent."""
-        return self.window_hours * 3_600
+    def slots(self) -> Slots:
+        """Event time in slots, at whose boundaries traffic is marked."""
+        return Slots(self.window_hours * 3_600 / SLOTS_PER_WINDOW)
 
 
 class ForgettingSettings(Frozen):

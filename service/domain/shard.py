@@ -14,6 +14,8 @@ from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import CHALLENGE, OTHER, CellSpace
 from service.domain.pool import Pools
 from service.domain.traffic import Traffic
+from service.domain.traffic_counts import TrafficCounts
+from service.domain.traffic_marks import ShardMarks
 from service.domain.traffic_tables import CHALLENGE_COLUMNS, Columns
 from service.domain.value_book import ValueBook
 
@@ -51,6 +53,27 @@ class Candidates:
     record: Callable[[int], bytes]
     probabilities: tuple[Indices, Floats] | None = None
 
+    def part(self, begin: int, end: int) -> Candidates:
+        """The columns of some of the predictions."""
+        of = slice(begin, end)
+        probabilities = None
+        if self.probabilities is not None:
+            members, values = self.probabilities
+            within = (members >= begin) & (members < end)
+            probabilities = (members[within] - begin, values[within]) if within.any() else None
+        return Candidates(
+            self.book,
+            self.combinations[of],
+            self.classes[of],
+            self.bins[of],
+            self.scores[of],
+            self.times[of],
+            self.arrivals[of],
+            self.item_hashes[of],
+            lambda at: self.record(begin + at),
+            probabilities,
+        )
+
 
 class Shard:
     """The facts of one model from one topic partition, in its owner's memory.
@@ -62,6 +85,7 @@ class Shard:
         noise: Gumbel noise of items [n] in a grouping's pool, by pool id and their hashes.
         decay: rate at which traffic loses weight, 1/s.
         draw_decay: rate at which pooled items lose weight in draws, 1/s.
+        marks: of what was counted when slots of event time began.
         newest_record: time of the newest record up to the next offset, seconds since the epoch; minus
             infinity before the first one.
         probability_sums: weighted class-probability sums by predicted class, at the traffic's landmark.
@@ -85,6 +109,7 @@ class Shard:
         noise: Callable[[str, UInt64s], Floats],
         decay: float,
         draw_decay: float,
+        marks: ShardMarks,
         newest_record: float = -np.inf,
         probability_sums: dict[int, Floats] | None = None,
         clipped: dict[str, int] | None = None,
@@ -97,6 +122,7 @@ class Shard:
         self.drawn_seen = 0
         self.traffic = traffic
         self.pools = pools
+        self.marks = marks
         self.probability_sums = probability_sums or {}
         self.clipped = clipped or {}
         self.changed_classes: set[int] = set()
@@ -127,6 +153,15 @@ class Shard:
         if not len(batch.classes):
             return
         self.changed = True
+        begin = 0
+        for end, mark in self.marks.advance(batch.arrivals, self.traffic.predictions):
+            if end > begin:
+                self._count(batch.part(begin, end))
+            self.marks.added[mark] = TrafficCounts.of(self.traffic)
+            begin = end
+        self._count(batch.part(begin, len(batch.classes)) if begin else batch)
+
+    def _count(self, batch: Candidates) -> None:
         self._move_landmark(float(batch.times.max()))
         weights = np.exp(self._decay * (batch.times - self.traffic.landmark))
         rows = self._value_rows(batch, weights)
@@ -159,6 +194,7 @@ class Shard:
         """Clear all marks of changes since the last flush."""
         self.changed = False
         self.traffic.mark_flushed()
+        self.marks.mark_flushed()
         self.pools.mark_flushed()
         self.changed_classes.clear()
 

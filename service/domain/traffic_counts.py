@@ -9,7 +9,7 @@ counts twice.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
-from service.domain.cells import OTHER
+from service.domain.cells import OTHER, RESERVED
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC
 from service.domain.value_table import ValueTable
@@ -35,6 +35,7 @@ MOST_MISSED = 0.05
 """A row that may miss more than this share of its value's traffic is unreliable."""
 
 _MUCH: Final = 0.5
+_LEAST: Final = 1e-9
 _NOTHING: Final = np.zeros(0)
 
 
@@ -207,6 +208,42 @@ class TrafficCounts:
                 for key, table in self.tables.items()
             }
         )
+
+
+def merge_counts(parts: Sequence[TrafficCounts]) -> TrafficCounts:
+    """Predictions of several shards together, in the tables whose columns mean the same in all of them."""
+    keys = dict.fromkeys(key for part in parts for key in part.tables)
+    found = {key: [part.tables[key] for part in parts if key in part.tables] for key in keys}
+    return TrafficCounts(
+        {
+            key: _merge_tables(tables)
+            for key, tables in found.items()
+            if all(table.is_like(tables[0]) for table in tables)
+        }
+    )
+
+
+def _merge_tables(tables: Sequence[TableCounts]) -> TableCounts:
+    """The rows of all shards; a shard without a row for a value may have missed as much as of any other."""
+    if len(tables) == 1:
+        return tables[0]
+    names = tuple(dict.fromkeys(name for table in tables for name in table.names))
+    counts = np.zeros((len(names), tables[0].width), np.int64)
+    missed = np.zeros(len(names))
+    reserved = np.array([name in RESERVED for name in names], np.bool_)
+    for table in tables:
+        rows = rows_of(table.names, names)
+        counts[rows] += table.counts
+        if table.missed.size:
+            # As many as make up the share, which is of the row's counts and these.
+            totals = table.counts.sum(axis=1)
+            of_rows = totals * table.missed / np.maximum(1 - table.missed, _LEAST)
+            everywhere = np.where(reserved, 0.0, of_rows.max())
+            everywhere[rows] = of_rows
+            missed += everywhere
+    if not missed.any():
+        return TableCounts(tables[0].meaning, names, counts)
+    return TableCounts(tables[0].meaning, names, counts, missed / (counts.sum(axis=1) + missed))
 
 
 class _StoredTable(msgspec.Struct, array_like=True, gc=False):

@@ -12,12 +12,11 @@ from service.config.model import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace, definitions, grouping_key
 from service.domain.groupings import bin_names
-from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.checkpoint_schedule import ComparedTraffic, Stretch, compared_traffic
 from service.monitoring.drift_holding import held_verdicts, new_verdicts
 from service.monitoring.drift_mixes import CLASSES, SCORES, GroupedTraffic
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.traffic_windows import ComparedTraffic, Stretch
 from service.statistics import beta as betas
 from service.statistics.drift import (
     MixDrift,
@@ -29,8 +28,6 @@ from service.statistics.drift import (
     volume_ratio,
 )
 from service.store.drift_verdicts import DriftVerdict, DriftVerdicts
-from service.store.references import ReferenceWindow
-from service.store.traffic_checkpoints import Marks
 
 
 @dataclass(frozen=True)
@@ -81,19 +78,17 @@ def model_drift(
     *,
     index: GroupIndex,
     settings: DriftSettings,
-    marks: Marks,
-    reference: ReferenceWindow | None,
+    compared: ComparedTraffic | None,
     groupings: Mapping[str, GroupingSnapshot],
     verdicts: DriftVerdicts | None = None,
     now: float,
 ) -> ModelDrift | None:
-    """How far recent traffic is from the reference; None while there is no reference.
+    """How far recent traffic is from the reference; None while there is nothing to compare.
 
     A grouping, or a mix, whose table is younger than the reference has nothing to be compared with, and is
     left out until a reference is set that has it. A group that had drifted by the stored `verdicts` stays so
     while its recent traffic is too little to tell. `now` is when the traffic was read.
     """
-    compared = compared_traffic(marks, TrafficCounts.of(index.traffic), reference, settings, now=now)
     if compared is None:
         return None
     space = index.space

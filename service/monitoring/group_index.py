@@ -13,8 +13,8 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.domain.value_table import Block
-from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.label_encoding import LabelCells
+from service.monitoring.traffic_windows import TrafficHistory
 from service.statistics.balance_heuristic import sums
 from service.statistics.epochs import recent_weights
 from service.statistics.groups import Labels

@@ -14,7 +14,6 @@ from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import performance_facts
-from service.monitoring.checkpoint_schedule import due_marks, traffic_history
 from service.monitoring.count_trends import STEP_SECONDS, counts_at, due_history
 from service.monitoring.drift_holding import due_verdicts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
@@ -26,11 +25,12 @@ from service.monitoring.posteriors import assess_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
+from service.monitoring.traffic_windows import compared_traffic, traffic_history, traffic_windows
 from service.monitoring.week_ago import WeekAgo, time_a_week_ago, week_ago
 from service.store.checkpoints import CheckpointStore
 from service.store.count_histories import CountHistoryStore
+from service.store.drift_facts import DriftStore
 from service.store.facts import BEGINNING, FactReader
-from service.store.traffic_checkpoints import MarkStore
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class ModelMonitor:
     space: CellSpace
     reader: FactReader
     issuer: RequestIssuer
-    mark_store: MarkStore
+    drift_store: DriftStore
     checkpoints: CheckpointStore
     count_histories: CountHistoryStore
     performance: PerformanceWatch
@@ -105,26 +105,30 @@ class ModelMonitor:
 
     def _read(self, now: float) -> Facts:
         """The facts of this round."""
-        # Before the traffic, which then is no less than by any of them.
-        marks = self.reader.marks()
-        traffic = self.reader.traffic()
+        traffic, marked = self.reader.marked_traffic()
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self.reader.requests()
         self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
-        counts = TrafficCounts.of(traffic.traffic)
-        window = self.settings.drift.window_seconds
-        history = traffic_history(marks, counts, window_seconds=window, now=now)
+        reference, (verdicts, pins) = self.reader.reference(), self.reader.drift()
+        windows = traffic_windows(marked.timeline, reference, self.settings.drift, now=now)
+        history, compared = None, None
+        if windows is not None:
+            counts, earlier = TrafficCounts.of(traffic.traffic), self.reader.counts_at(marked, windows.times)
+            history = traffic_history(windows.epochs, earlier, counts)
+            compared = compared_traffic(windows, earlier, counts, now=now)
         return Facts(
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
             index=GroupIndex(self.space, traffic.traffic, self._ledger.cells, history),
-            reference=self.reader.reference(),
+            reference=reference,
             checkpoint=self.checkpoints.checkpoint(),
-            marks=marks,
+            compared=compared,
+            predictions_by_time=() if windows is None else windows.predictions_by_time,
+            due_pins=None if windows is None or windows.pins == {*pins} else windows.pins,
             counts=self.count_histories.history(),
             short=dict(self._short),
-            verdicts=self.reader.drift_verdicts(),
+            verdicts=verdicts,
         )
 
     def _estimates_a_week_ago(self, facts: Facts, now: float) -> WeekAgo | None:
@@ -189,7 +193,7 @@ class ModelMonitor:
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
-        """By the last snapshot: mark traffic, keep evidence and counts, expire what is due, and ask.
+        """By the last snapshot: keep verdicts, evidence and counts, expire what is due, and ask.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -198,18 +202,10 @@ class ModelMonitor:
         if self._snapshot is None or self._facts is None:
             return self.issuer.play(None, None, epoch=epoch, now=now)
         traffic = self._facts.traffic
-        due = due_marks(
-            self._facts.marks,
-            TrafficCounts.of(traffic.traffic),
-            self._facts.reference,
-            self.settings.drift,
-            newest_record=traffic.newest_record,
-            now=self._snapshot.taken_at,
-        )
         drift = self._snapshot.drift
         verdicts = None if drift is None else due_verdicts(self._facts.verdicts, drift.verdicts)
-        if due or verdicts is not None:
-            self.mark_store.keep(due.added, going=due.removed, epoch=epoch, verdicts=verdicts)
+        if verdicts is not None or self._facts.due_pins is not None:
+            self.drift_store.keep(epoch=epoch, verdicts=verdicts, pins=self._facts.due_pins)
         self._keep_evidence(self._facts, epoch)
         self._keep_counts(self._facts, epoch, self._snapshot.taken_at)
         done = self.issuer.play(self._snapshot, traffic, epoch=epoch, now=now)

@@ -28,6 +28,7 @@ from service.monitoring.problem import Problem
 from service.monitoring.problems import listed_problems, snapshot_problems
 from service.monitoring.reference_filling import ReferenceFilling, reference_filling, suspected_groups
 from service.monitoring.suspected_groups import suspected_aim
+from service.monitoring.traffic_windows import ComparedTraffic
 from service.monitoring.week_ago import WeekAgo
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.count_histories import CountHistory
@@ -35,7 +36,6 @@ from service.store.drift_verdicts import DriftVerdicts
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
-from service.store.traffic_checkpoints import Marks
 
 FLOW_BINS = 48  # intervals of time by which the flow of labels is counted
 
@@ -52,7 +52,10 @@ class Facts:
     reference: ReferenceWindow | None = None
     # evidence by labels that were, or soon will be, trimmed from the outcome stream
     checkpoint: EvidenceCheckpoint | None = None
-    marks: Marks = field(default_factory=dict)  # read before the traffic
+    # the reference of drift and recent traffic; None while there is no reference
+    compared: ComparedTraffic | None = None
+    predictions_by_time: tuple[tuple[float, int], ...] = ()  # by some times before now, ascending
+    due_pins: frozenset[float] | None = None  # times that the reference needs, if others are pinned
     counts: CountHistory = ()  # by earlier times
     short: Mapping[str, int] = field(default_factory=dict)  # draws that found no item, not in `counts` yet
     week_ago: WeekAgo | None = None  # None where there were no labels then
@@ -152,8 +155,7 @@ def take_snapshot(
     drift = model_drift(
         index=index,
         settings=settings.drift,
-        marks=facts.marks,
-        reference=reference,
+        compared=facts.compared,
         groupings=groupings,
         verdicts=facts.verdicts,
         now=now,
@@ -162,8 +164,6 @@ def take_snapshot(
         name: suspected_groups(grouping, None if drift is None else drift.groupings.get(name))
         for name, grouping in groupings.items()
     }
-    predictions_by_time = sorted((mark.at, counts.predictions) for mark, counts in facts.marks.items())
-    predictions_by_time.append((now, facts.traffic.traffic.predictions))
     assessments = {
         name: assessment_snapshot(
             name,
@@ -178,9 +178,9 @@ def take_snapshot(
                 groupings.get(assessment.asked_grouping),
                 None if drift is None else drift.groupings.get(assessment.asked_grouping),
                 label_share=settings.drift.label_share,
-                since=now - settings.drift.window_seconds,
+                since=now - settings.drift.window_hours * 3_600,
             ),
-            traffic=predictions_by_time,
+            traffic=(*facts.predictions_by_time, (now, facts.traffic.traffic.predictions)),
         )
         for name, assessment in settings.assessments.items()
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import msgspec
@@ -14,8 +15,10 @@ from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
 from service.store.connection import Connection, ModelStore, translate_redis_errors
+from service.store.drift_facts import DriftStore
 from service.store.drift_verdicts import DriftVerdicts
 from service.store.keys import ModelKeys
+from service.store.marked_traffic import MarkedCounts, MarkedTraffic, MarkReader, newest_prediction
 from service.store.records import (
     Fact,
     LabelFact,
@@ -27,11 +30,12 @@ from service.store.records import (
 from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
 from service.store.shards import unpack_clipped, unpack_probability_sums
-from service.store.traffic_checkpoints import Marks, MarkStore
 from service.store.traffic_pages import stored_traffic
 
-_REPLIES = 5
+_REPLIES = 6
 """Replies to one shard's part of the pipeline."""
+
+_SHARD_FIELDS = ("next_offset", "landmark", "newest_record", "newest_prediction", "clipped")
 
 _BUCKET = b"|bucket"
 """How the field of a token bucket ends, in the hash of budgets."""
@@ -154,23 +158,29 @@ class FactReader(ModelStore):
         super().__init__(connection, keys)
         self._decay = decay
         self._specs = tables(space)
-        self._marks = MarkStore(connection, keys)
+        self._marks = MarkReader(connection, keys)
+        self._drift = DriftStore(connection, keys)
 
     def traffic(self) -> TrafficFacts:
         """Traffic of all shards together."""
+        return self.marked_traffic()[0]
+
+    def marked_traffic(self) -> tuple[TrafficFacts, MarkedTraffic]:
+        """Traffic of all shards together, and when it arrived."""
         client, keys = self._connection.client, self._keys
         with translate_redis_errors():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
             # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hmget(keys.shard(partition), "next_offset", "landmark", "newest_record", "clipped")
+                pipeline.hmget(keys.shard(partition), *_SHARD_FIELDS)
                 pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
                 pipeline.hgetall(keys.sums(partition))
+                pipeline.hkeys(keys.marks(partition))
             replies = pipeline.execute()
-        heads, pages, sizes, samples, packed_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
+        heads, pages, sizes, samples, packed_sums, marks = (replies[i::_REPLIES] for i in range(_REPLIES))
         shards = [
             stored_traffic(self._specs, landmark, fields)[0]
             for (_, landmark, *_), fields in zip(heads, pages, strict=True)
@@ -179,7 +189,7 @@ class FactReader(ModelStore):
         clipped: Counter[str] = Counter()
         for *_, counted in heads:
             clipped.update(unpack_clipped(counted))
-        return TrafficFacts(
+        facts = TrafficFacts(
             partitions=partitions,
             traffic=merge_traffic(shards, self._specs, decay=self._decay),
             pool_sizes=dict(zip(partitions, sizes, strict=True)),
@@ -191,11 +201,11 @@ class FactReader(ModelStore):
             probability_sums=merge_probability_sums(
                 [(shard.landmark, each) for shard, each in zip(shards, sums, strict=True)], self._decay
             ),
-            newest_record=max(
-                (float(newest) for _, _, newest, _ in heads if newest is not None), default=math.inf
-            ),
+            newest_record=max((float(newest) for _, _, newest, *_ in heads if newest), default=math.inf),
             clipped=dict(clipped),
         )
+        newest = [newest_prediction(prediction, record) for _, _, record, prediction, _ in heads]
+        return facts, MarkedTraffic.of(partitions, shards, newest, marks)
 
     def pooled_scores(self, most: int) -> list[PoolRecord]:
         """At most about `most` items of the pool, without payloads: a random sample of every shard's."""
@@ -231,13 +241,13 @@ class FactReader(ModelStore):
             tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
         )
 
-    def marks(self) -> Marks:
-        """Traffic by earlier times; read before the traffic, which then is no less than by any mark."""
-        return self._marks.marks()
+    def counts_at(self, traffic: MarkedTraffic, times: Collection[float]) -> MarkedCounts:
+        """Counts of all traffic that arrived before some times; without those whose marks have gone."""
+        return self._marks.counts_at(traffic, times)
 
-    def drift_verdicts(self) -> DriftVerdicts | None:
-        """The groups that had drifted in the last round of the leader."""
-        return self._marks.verdicts()
+    def drift(self) -> tuple[DriftVerdicts | None, tuple[float, ...]]:
+        """The groups that had drifted in the last round of the leader, and the times that are pinned."""
+        return self._drift.read()
 
     def reference(self) -> ReferenceWindow | None:
         """What "now" is compared with, if a window was set."""

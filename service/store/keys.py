@@ -7,13 +7,14 @@ start new keys; `credence layouts remove` removes the old ones.
 | key | type | holds | lifetime |
 | --- | --- | --- | --- |
 | `P:{m}:L:partitions` | set | partitions that have a shard | the layout |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `newest_record` (s; time of the newest record up to there), `drawn_base` (entries ever trimmed from `drawn`), `clipped` (JSON: predictions ever with a clipped time, by direction) | the layout |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `newest_record` (s; time of the newest record up to there), `newest_prediction` (s; arrival of the model's newest prediction), `drawn_base` (entries ever trimmed from `drawn`), `clipped` (JSON: predictions ever with a clipped time, by direction) | the layout |
 | `P:{m}:L:traffic:<p>` | hash | pages of the tables of traffic (`service/store/traffic_pages.py`) | the layout |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/domain/grouping_pool.py`) | the layout |
 | `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
 | `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
-| `P:{m}:L:marks` | hash | purpose, reference and time of a mark -> predictions counted by then, in every table (zlib of MessagePack; `service/domain/traffic_counts.py`); `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
+| `P:{m}:L:marks:<p>` | hash | mark of a time: since and until when the counts stayed the same (s), and predictions -> counts of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | the layout; older ones are rarer (`service/domain/traffic_marks.py`) |
+| `P:{m}:L:drift` | hash | `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`); `pins`: times whose marks the reference needs (s; JSON) | the layout |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
@@ -94,7 +95,8 @@ class ModelKeys:
     pool = _Keys("pool", in_layout=True)
     items = _Keys("items", in_layout=True)
     drawn = _Keys("drawn", in_layout=True)
-    marks = _Key("marks", in_layout=True)
+    marks = _Keys("marks", in_layout=True)
+    drift = _Key("drift", in_layout=True)
 
     asked = _Keys("asked")
     request = _Keys("request")

@@ -51,7 +51,7 @@ class LayoutStore:
         prefix = self._connection.prefix
         name = re.compile(
             rf"{re.escape(prefix)}:{{(?P<model>[^{{}}]+)}}:(?P<layout>[0-9a-f]{{{LAYOUT_DIGITS}}}):"
-            r"(?:partitions|marks|(?:shard|traffic|sums|pool|items|drawn):\d+)"
+            r"(?:partitions|drift|(?:shard|traffic|sums|pool|items|drawn|marks):\d+)"
         )
         found: dict[tuple[str, str], set[str]] = defaultdict(set)
         with translate_redis_errors():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, count
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from service.config.model import DriftSettings
 from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused
@@ -18,13 +19,19 @@ from service.domain.pool import Pools, PoolSizes
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Shard
 from service.domain.traffic import Traffic
+from service.domain.traffic_marks import Mark, ShardMarks
 from service.domain.traffic_tables import tables
 from service.store.connection import Argument, Connection, ModelStore
+from service.store.drift_facts import PINS, unpack_pins
 from service.store.keys import ModelKeys
+from service.store.marked_traffic import newest_prediction, shard_timeline
 from service.store.traffic_pages import changed_pages, stored_traffic
 
 _HASH_BYTES = 8
-_SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record", "clipped")
+_SHARD_FIELDS = (
+    *("next_offset", "flush_id", "drawn_base", "landmark", "newest_record", "newest_prediction"),
+    "clipped",
+)
 
 
 def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
@@ -57,6 +64,7 @@ class ShardStore(ModelStore):
         pool_key: decides the order of their items.
         decay: how fast traffic loses weight, 1/s.
         draw_decay: how fast pooled items lose weight in draws, 1/s.
+        drift: says at which boundaries of event time traffic is marked.
     """
 
     def __init__(
@@ -70,6 +78,7 @@ class ShardStore(ModelStore):
         pool_key: PoolKey,
         decay: float,
         draw_decay: float,
+        drift: DriftSettings,
     ) -> None:
         super().__init__(connection, keys)
         self._space = space
@@ -79,6 +88,7 @@ class ShardStore(ModelStore):
         self._pool_key = pool_key
         self._decay = decay
         self._draw_decay = draw_decay
+        self._drift = drift
         self._owner = secrets.token_hex(4)
         self._flushes = count()
         self._stale: dict[int, set[bytes]] = {}
@@ -93,8 +103,10 @@ class ShardStore(ModelStore):
             pipeline.hkeys(keys.items(partition))
             pipeline.hgetall(keys.sums(partition))
             pipeline.lrange(keys.drawn(partition), 0, -1)
-            head, stored, pooled, items, sums, drawn = pipeline.execute()
-        next_offset, flush_id, base, landmark, newest_record, clipped = head
+            pipeline.hkeys(keys.marks(partition))
+            pipeline.hget(keys.drift, PINS)
+            head, stored, pooled, items, sums, drawn, marks, pins = pipeline.execute()
+        next_offset, flush_id, base, landmark, newest_record, prediction, clipped = head
         if next_offset is None:
             # Traffic without an offset would be counted again.
             traffic, stale = Traffic(self._specs), set(stored)
@@ -109,6 +121,12 @@ class ShardStore(ModelStore):
             noise=self._pool_key.noise,
             decay=self._decay,
             draw_decay=self._draw_decay,
+            marks=self._stored_marks(
+                marks,
+                newest=newest_prediction(prediction, newest_record),
+                predictions=traffic.predictions,
+                pins=unpack_pins(pins),
+            ),
             newest_record=-np.inf if newest_record is None else float(newest_record),
             probability_sums=unpack_probability_sums(sums),
             clipped=unpack_clipped(clipped),
@@ -120,6 +138,20 @@ class ShardStore(ModelStore):
         shard.drawn_seen = int(base or 0)
         _take_drawn(shard, drawn)
         return shard
+
+    def _stored_marks(
+        self, fields: Sequence[bytes], *, newest: float, predictions: int, pins: Collection[float]
+    ) -> ShardMarks:
+        stored = [mark for mark in map(Mark.parse, map(bytes.decode, fields)) if mark is not None]
+        *valid, _ = shard_timeline(fields, newest=newest, predictions=predictions)
+        return ShardMarks(
+            self._drift.slots,
+            enough=self._drift.reference_predictions,
+            stored=valid,
+            newest=newest if predictions else -np.inf,
+            pins=pins,
+            removed=set(stored).difference(valid),
+        )
 
     def _flush_id(self) -> str:
         return f"{self._owner}.{next(self._flushes)}"
@@ -161,6 +193,7 @@ class ShardStore(ModelStore):
             repr(traffic.landmark) if shard.changed and np.isfinite(traffic.landmark) else "",
             repr(shard.newest_record) if np.isfinite(shard.newest_record) else "",
             msgspec.json.encode(shard.clipped) if shard.clipped else "",
+            repr(shard.marks.newest) if np.isfinite(shard.marks.newest) else "",
         ]
         sketches = [
             (pool_field(pool_id, group), sketch.encode()) for pool_id, group, sketch in pools.changed()
@@ -170,20 +203,29 @@ class ShardStore(ModelStore):
             for predicted in sorted(shard.changed_classes)
         ]
         records = [(pack_hash(item), record) for item, record in pools.added.items()]
-        written: list[list[tuple[Any, bytes]]] = [list(changed_pages(traffic)), sketches, records, sums]
+        marks = [(mark.field(), counts.pack()) for mark, counts in shard.marks.added.items()]
+        written: list[list[tuple[Any, bytes]]] = [
+            list(changed_pages(traffic)),
+            sketches,
+            records,
+            sums,
+            marks,
+        ]
         for fields in written:
             arguments += [len(fields), *chain.from_iterable(fields)]
         arguments += [len(pools.removed), *map(pack_hash, pools.removed)]
         arguments += [len(pools.deleted), *(pool_field(*group) for group in pools.deleted)]
         arguments += [len(stale), *stale]
+        arguments += [len(shard.marks.removed), *(mark.field() for mark in shard.marks.removed)]
         hashes = [keys.shard, keys.traffic, keys.pool, keys.items, keys.sums, keys.drawn]
-        names = [*(key(partition) for key in hashes), keys.partitions]
+        names = [*(key(partition) for key in hashes), keys.partitions, keys.marks(partition), keys.drift]
         reply = self._connection.run("flush", names, arguments)
         if reply[0] != b"ok":
             raise FlushRefused(
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"
             )
-        base, entries = int(reply[1]), reply[2:]
+        base, entries = int(reply[1]), reply[3:]
+        shard.marks.pins = unpack_pins(reply[2])
         shard.next_offset, shard.is_stored = new_offset, True
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()

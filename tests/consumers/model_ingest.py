@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from consumers.ingest import ModelIngest
+from service.config.model import DriftSettings
 from service.config.settings import RedisSettings
 from service.domain.cells import CellSpace
 from service.domain.groupings import Everything
@@ -32,6 +33,7 @@ def ingest() -> ModelIngest:
             pool_key=PoolKey(bytes(16), "digits"),
             decay=0.0,
             draw_decay=0.0,
+            drift=DriftSettings(),
         ),
         pool_key=PoolKey(bytes(16), "digits"),
         payload_bytes=100_000,

@@ -19,6 +19,7 @@ from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
 from service.domain.siphash import siphash24
 from service.domain.traffic import Traffic, merge_traffic
+from service.domain.traffic_marks import ShardMarks, Slots
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
 
@@ -50,6 +51,7 @@ def empty_shard(
         noise=PoolKey(KEY, "m").noise,
         decay=decay,
         draw_decay=decay if draw_decay is None else draw_decay,
+        marks=ShardMarks(Slots(3_600.0), enough=1_000),
     )
 
 
@@ -193,7 +195,8 @@ def test_an_item_that_is_predicted_at_two_times_is_pooled_for_each() -> None:
     assert len(pooled(shard)[0]) == 2
 
 
-def test_class_probabilities_are_summed_per_predicted_class() -> None:
+@pytest.mark.parametrize("gap", [0.0, 7_200.0], ids=["one slot", "several slots"])
+def test_class_probabilities_are_summed_per_predicted_class(gap: float) -> None:
     shard = empty_shard(decay=0.0)
     probabilities = np.array([[0.7, 0.3], [0.6, 0.4], [0.1, 0.9]])
     book = ValueBook(lambda _, value: str(value), 1)
@@ -205,7 +208,7 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
             bins=np.ones(4, dtype=np.intp),
             scores=np.full(4, 0.5),
             times=np.full(4, START),
-            arrivals=np.full(4, START),
+            arrivals=START + gap * np.arange(4),
             item_hashes=siphash24([b"a", b"b", b"c", b"d"], KEY),
             record=lambda _: b"",
             probabilities=(np.array([0, 1, 2]), probabilities),

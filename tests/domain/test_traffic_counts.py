@@ -8,7 +8,7 @@ import pytest
 from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace
 from service.domain.groupings import ByAttribute, ByClass
 from service.domain.traffic import Traffic
-from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts
+from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts, merge_counts
 from service.domain.traffic_tables import tables
 
 SPACE = CellSpace(
@@ -173,3 +173,30 @@ def test_a_table_that_began_again_did_not_go_on() -> None:
     assert mark.continuing_until(stream.count(north=5)).tables.keys() == mark.tables.keys()
     begun_anew(stream)
     assert mark.continuing_until(stream.count(north=50)).tables.keys() == {WHOLE}
+
+
+def test_counts_of_shards_add_up_by_name() -> None:
+    north, south = Stream().count(north=3, both=1), Stream().count(both=5, south=2)
+    merged = merge_counts([north, south])
+    bins = merged.tables["region", "bins"]
+    counts = dict(zip(bins.names, bins.counts[:, 0].tolist(), strict=True))
+    assert counts == {"north": 3, "both": 6, "south": 2}
+    assert merged.predictions == 11
+    assert merge_counts([north]).tables["region", "bins"] is north.tables["region", "bins"]
+
+
+def test_a_table_whose_columns_mean_something_else_in_one_shard_is_not_merged() -> None:
+    one, other = ({WHOLE: table(a=1), ("region", "bins"): table(a=1)} for _ in range(2))
+    other["region", "bins"] = TableCounts("other bins", ("a",), np.array([[1]]))
+    assert merge_counts([TrafficCounts(one), TrafficCounts(other)]).tables.keys() == {WHOLE}
+
+
+def test_a_value_may_have_missed_traffic_in_every_shard_that_gave_rows_away() -> None:
+    plain = TableCounts("bins", ("a", "b"), np.array([[60], [940]]))
+    churned = TableCounts(
+        "bins", ("b", "c", OTHER), np.array([[900], [20], [500]]), np.array([0.0, 0.5, 0.0])
+    )
+    merged = merge_counts([TrafficCounts({WHOLE: each}) for each in (plain, churned)]).whole
+    missed = dict(zip(merged.names, merged.missed.tolist(), strict=True))
+    # In the second shard, a may have missed as much as c: as many as it has since.
+    assert missed == pytest.approx({"a": 20 / 80, "b": 0.0, "c": 20 / 40, OTHER: 0.0})

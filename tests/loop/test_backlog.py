@@ -1,4 +1,4 @@
-"""A backlog that a consumer reads at its start is neither the reference of drift nor recent traffic."""
+"""A backlog that a consumer reads at its start is reference and recent traffic by its own time."""
 
 from __future__ import annotations
 
@@ -8,42 +8,38 @@ import time
 from harness import Deploy, Deployment, prediction, wait_for
 
 HOUR = 3_600.0
-BACKLOG = 1_000
+BACKLOG = 3_000
 DRIFT = "drift: {window_hours: 24, reference_predictions: 200}"
 
 
 def send_backlog(deployment: Deployment) -> None:
-    """Predictions whose records are three days old to two, in order."""
+    """Predictions whose records are three days old to now, in order; in the second half their scores fall."""
     now = time.time()
     for number in range(BACKLOG):
-        at = now - 72 * HOUR + 24 * HOUR * number / BACKLOG
+        sent = prediction(number)
+        if number >= BACKLOG / 2:
+            sent["score"] = 0.5
+        at = now - 72 * HOUR * (1 - number / BACKLOG)
         deployment.producer.send(
             f"{deployment.name}.predictions",
-            value=json.dumps(prediction(number)).encode(),
+            value=json.dumps(sent).encode(),
             partition=number % 4,
             timestamp_ms=int(at * 1_000),
         )
     deployment.producer.flush()
 
 
-def predictions_by(deployment: Deployment, purpose: str) -> list[int]:
-    """Predictions by the marks of this purpose."""
-    marks = deployment.facts().marks()
-    return [mark.predictions for name, mark in marks.items() if name.purpose == purpose]
-
-
-def test_a_backlog_of_days_is_neither_the_reference_nor_recent(deploy: Deploy) -> None:
+def test_a_backlog_of_days_has_its_first_day_as_reference_and_its_last_one_as_recent(deploy: Deploy) -> None:
     deployment = deploy(model=DRIFT)
     send_backlog(deployment)
     with deployment.process("run"):
-        wait_for(
-            lambda: predictions_by(deployment, "aged") == [BACKLOG], seconds=30, what="all of the backlog"
-        )
-        assert not predictions_by(deployment, "beginning")
-        assert not predictions_by(deployment, "first")
+        wait_for(lambda: deployment.predictions_stored() == BACKLOG, seconds=30, what="all of the backlog")
         status = " ".join(deployment.run_command("status").stdout.split())
-        assert "it begins with records that are less than 24 hours old" in status
-        deployment.send_predictions(range(BACKLOG, BACKLOG + 300))
-        (begun,) = wait_for(lambda: predictions_by(deployment, "beginning"), seconds=30, what="the beginning")
-        assert begun > BACKLOG
-        assert not predictions_by(deployment, "first")
+    assert "Drift: all traffic" in status
+    _, marked = deployment.facts().marked_traffic()
+    timeline = marked.timeline
+    begins = timeline.begins(200)
+    # The ends of slots are up to three hours from those of a day.
+    of_a_day = timeline.predictions_at(begins + 24 * HOUR)
+    assert of_a_day is not None
+    assert BACKLOG * 21 / 72 <= of_a_day <= BACKLOG * 24 / 72

@@ -24,6 +24,7 @@ from service.monitoring.history import Moment, moment
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
+from service.monitoring.traffic_windows import ComparedTraffic, Stretch
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
@@ -31,7 +32,6 @@ from service.statistics.vote_patterns import VotePatterns, allocate, member_beli
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact, LabelFact
 from service.store.requests import OpenRequest
-from service.store.traffic_checkpoints import MarkName, Marks
 
 NOW = 1_800_000_000.0
 CLASSES = ["cat", "dog", "owl"]
@@ -145,7 +145,7 @@ def snapshot(
     *,
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
-    marks: Marks | None = None,
+    compared: ComparedTraffic | None = None,
     predictions: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
@@ -162,7 +162,7 @@ def snapshot(
             requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {}, {("issued", "worst"): 40}),
             ledger=there.ledger,
             index=there.index,
-            marks=marks or {},
+            compared=compared,
         ),
         performances=performances or {},
         history_seconds=3_600,
@@ -186,14 +186,15 @@ def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
     """A snapshot of a model whose predictions of the last hour are compared with those before."""
     told = {name: value for name, value in model.items() if name not in _OF_SNAPSHOTS}
     begun, space = np.array(MIXED), known(**told).space
-    once, twice = (TrafficCounts.of(counted(space, counts.tolist())) for counts in (begun, 2 * begun))
-    marks = {
-        MarkName("beginning", NOW - 7_200): once,
-        MarkName("first", NOW - 3_600): twice,
-        MarkName("recent", NOW - 7_200): once,
-    }
+    reference, lately = (TrafficCounts.of(counted(space, counts)) for counts in (MIXED, recent))
+    compared = ComparedTraffic(
+        Stretch(reference, NOW - 7_200, NOW - 3_600, NOW - 7_200, reference),
+        Stretch(lately, NOW - 3_600, NOW, NOW - 3_600, lately),
+    )
     drift = {"reference_predictions": 1_000, **model.pop("drift", {})}
-    return snapshot(marks=marks, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model)
+    return snapshot(
+        compared=compared, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model
+    )
 
 
 @cache

@@ -23,9 +23,9 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import ModelSnapshot
 from service.monitoring.suspected_groups import Aim
+from service.monitoring.traffic_windows import ComparedTraffic, Stretch
 from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
-from service.store.traffic_checkpoints import MarkName, Purpose
 
 DOGS = 1
 
@@ -41,7 +41,7 @@ def value(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels: 
     return registry.get_sample_value(f"credence_{name}", {"model": "m", **labels})
 
 
-def test_without_marks_there_is_no_drift_to_tell() -> None:
+def test_without_a_reference_there_is_no_drift_to_tell() -> None:
     assert snapshot().drift is None
     assert value(snapshot(), "grouping_groups_drifted", grouping="class") is None
 
@@ -109,7 +109,12 @@ def test_a_grouping_that_was_added_after_the_reference_has_not_drifted_for_being
         [JointCell(values, predicted, 1, count, 1.0, 0.9) for predicted in (0, 1)]
         for values, count in (((), 5_000), (("north",), 9_000))
     )
-    marks = {MarkName(purpose, NOW - ago): TrafficCounts.of(traffic_of(old, then)) for purpose, ago in MARKED}
+    before, counts = TrafficCounts.of(traffic_of(old, then)), TrafficCounts.of(traffic_of(space, now))
+    recent = counts.since(before)
+    compared = ComparedTraffic(
+        Stretch(before, NOW - 7_200, NOW - 3_600, NOW - 7_200, before),
+        Stretch(recent, NOW - 3_600, NOW, NOW - 3_600, recent.shared_with(before)),
+    )
     index = GroupIndex(space, traffic_of(space, now), LabelCells(space))
     groupings = assess_groupings(
         settings=settings.models["m"],
@@ -119,16 +124,13 @@ def test_a_grouping_that_was_added_after_the_reference_has_not_drifted_for_being
         at=NOW,
     )
     drift = model_drift(
-        index=index, settings=DriftSettings(), marks=marks, reference=None, groupings=groupings, now=NOW
+        index=index, settings=DriftSettings(), compared=compared, groupings=groupings, now=NOW
     )
     assert drift is not None
     assert set(groupings) == {"all", "score_bin", "region"}
     assert set(drift.groupings) == {"all", "score_bin"}
     assert set(drift.groupings["all"].mixes) == {"score", "predicted_class"}
     assert not any(told.drifted.any() for told in drift.groupings.values())
-
-
-MARKED: tuple[tuple[Purpose, float], ...] = (("beginning", 7_200), ("first", 3_600), ("recent", 3_600))
 
 
 def replace_groupings(space: CellSpace) -> CellSpace:

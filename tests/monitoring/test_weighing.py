@@ -11,15 +11,14 @@ from traffic_tables import JointCell, traffic_of
 from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, OTHER, CellSpace, Challenge, Combination
 from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.checkpoint_schedule import traffic_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.label_weights import vote_shares
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, weigh_labels
+from service.monitoring.traffic_windows import traffic_history
 from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, LabelFact
-from service.store.traffic_checkpoints import MarkName
 
 SPACE = CellSpace(
     ("cat", "dog"),
@@ -194,7 +193,7 @@ def test_labels_that_age_has_left_nothing_of_take_nothing_from_others() -> None:
     ledger = OutcomeLedger(space)
     ledger.fold(told.entries)
     ledger.place()
-    history = traffic_history({MarkName("recent", 5.0): before}, now, window_seconds=1.0, now=39.0)
+    history = traffic_history([5.0], {5.0: before}, now)
     index = GroupIndex(space, seen, ledger.cells, history)
     labels = weigh_labels(index, ledger, decay=50.0, run_length=None, now=39.0).labels
     assert labels.freshness.min() == 0.0

@@ -20,7 +20,8 @@ def test_labels_of_nightly_batches_are_an_even_sample_and_confirm_nothing(
     # Fixed seeds; a mean beyond three and a half of its standard errors comes once in 2,000 times by chance.
     assert abs(summary(case, found)["mean_error"]) < 3.5
     assert not any(result.confirmed for result in found)
-    assert np.mean([result.labels for result in found]) >= 0.85 * 200 * 4
+    # Half of the pace follows traffic, which is over early in the day.
+    assert np.mean([result.labels for result in found]) >= 0.84 * 200 * 4
 
 
 def test_a_budget_larger_than_the_pool_waits_and_labels_stay_even(redis_server: EmbeddedRedis) -> None:

@@ -176,7 +176,7 @@ def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis
         admin.rpush(old.drawn(0), "0:0")
         for key in (old.shard, old.traffic, old.sums, old.pool, old.items):
             admin.hset(key(0), "next_offset", "1")
-        admin.hset(old.marks, "first|0.0|1.0", "")
+        admin.hset(old.drift, "pins", "[]")
         admin.sadd(old.partitions, 0)
     assert old.layout in loop.command("layouts", "layouts", "list").stdout
     removed = loop.command("layouts", "layouts", "remove", "--yes")

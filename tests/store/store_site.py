@@ -164,13 +164,13 @@ class Site:
             message_bytes=self.settings.bounds.message_bytes,
         )
 
-    def take_in(self, records: Sequence[Record], partition: int = 0) -> None:
+    def take_in(self, records: Sequence[Record], partition: int = 0, *, now: float = NOW) -> None:
         """Records of a partition, taken in and stored by a consumer that then goes away."""
         step = self.prediction_step()
         start = step.assign(partition, 0)
         if left := [record for record in records if record.offset >= start]:
-            step.process(partition, left, NOW)
-        step.flush(partition, NOW)
+            step.process(partition, left, now)
+        step.flush(partition, now)
 
     def answer(self, model: str, true_class: Callable[[int], str]) -> list[int]:
         """Answer every open request; the numbers of its items, by which their true classes are told."""

@@ -43,14 +43,15 @@ def site_of(
     return site
 
 
-def send(site: Site, first: int, count: int) -> None:
-    """Predictions number `first` and following, half of each region."""
+def send(site: Site, first: int, count: int, *, now: float = MIDNIGHT) -> None:
+    """Predictions number `first` and following, half of each region, that arrive now."""
     regions = ["north", "south"]
+    sent = [
+        message(i, predicted_class="cat", score=0.95, attributes={"region": regions[i % 2]})
+        for i in range(first, first + count)
+    ]
     site.take_in(
-        [
-            record(i, message(i, predicted_class="cat", score=0.95, attributes={"region": regions[i % 2]}))
-            for i in range(first, first + count)
-        ]
+        [record(first + i, each, timestamp=int(now * 1_000)) for i, each in enumerate(sent)], now=now
     )
 
 
@@ -58,7 +59,7 @@ def hours(site: Site, monitor: ModelMonitor, count: int) -> list[int]:
     """Requests that are issued in every hour of a day with even traffic."""
     issued = []
     for hour in range(count):
-        send(site, 1_000 + 40 * hour, 40)
+        send(site, 1_000 + 40 * hour, 40, now=MIDNIGHT + 3_600 * hour)
         issued.append(ask(monitor, MIDNIGHT + 3_600 * hour))
     return issued
 
@@ -95,7 +96,7 @@ def test_the_first_round_takes_the_burst_and_later_ones_what_has_arrived(connect
 
 
 def test_a_day_of_rounds_leaves_the_reserve_alone(connection: Connection) -> None:
-    site = site_of(connection)
+    site = site_of(connection, predictions=20)
     monitor = site.monitor("m")
     issued = hours(site, monitor, 24)
     assert sum(issued) == pytest.approx(LABELS - RESERVE, abs=4)

@@ -9,7 +9,6 @@ from store_site import Site, message, record
 
 from service.store.connection import Connection
 from service.store.layouts import LayoutStore, StoredLayout
-from service.store.traffic_checkpoints import MarkName
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}
@@ -61,7 +60,7 @@ def test_groupings_that_are_added_or_taken_away_keep_the_layout(connection: Conn
 
 def test_a_layout_is_removed_with_all_its_keys_and_no_other_key(connection: Connection) -> None:
     site = taken_in(connection, REGION, 5)
-    connection.client.hset(site.keys("m").marks, MarkName("first", 1.0).field(), b"")
+    connection.client.hset(site.keys("m").drift, "pins", b"[]")
     before = set(connection.client.scan_iter(match=f"{connection.prefix}:*"))
     new = taken_in(connection, DEVICE, 3, classes=[*CLASSES, "emu"])
     new.labels("m").apply(0, [], now=0.0)  # what labels leave is of no layout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,8 @@ def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
     midnight = NOW // DAY * DAY + DAY
     assert ask(monitor, now=midnight - 2).issued == {"ask": 5}
     assert ask(monitor, now=midnight - 1).issued == {"ask": 0}
-    site.take_in(stream(200, first=200), partition=1)
+    later = [replace(each, timestamp=int(midnight * 1_000)) for each in stream(200, first=200)]
+    site.take_in(later, partition=1, now=midnight)
     assert sum(ask(monitor, now=midnight + hour * 3_600).issued["ask"] for hour in range(24)) == 5
     assert sorted(site.reader("m").requests().budget.values()) == [5, 5]
 
@@ -575,14 +577,12 @@ def drifting_site(connection: Connection, *, interval: float = 0.95, **drift: An
             for region in ["north" if i % 10 else "south"]
         ]
 
-    site.take_in([record(0, message(9_999, attributes={"region": "north"}))])
+    reference = record(0, *scores("nowhere", 0), timestamp=int((NOW - 2 * 3_600) * 1_000))
+    site.take_in([reference])
     monitor = site.monitor("m")
-    for records, ago in ([], 2 * 3_600), ([record(0), record(1, *scores("nowhere", 0))], 60):
-        if records:
-            site.take_in(records)
-        monitor.refresh(NOW - ago)
-        monitor.ask(epoch=1, now=NOW - ago)
-    site.take_in([record(0), record(1), record(2, *scores("south", 1_000))])
+    monitor.refresh(NOW - 60)
+    monitor.ask(epoch=1, now=NOW - 60)
+    site.take_in([reference, record(1, *scores("south", 1_000), timestamp=int((NOW - 60) * 1_000))])
     return site
 
 
@@ -621,7 +621,7 @@ def test_labels_requested_by_drift_do_not_bias_estimates(connection: Connection)
     assert overall.accuracy.lower[0] < 0.75 < overall.accuracy.upper[0]
 
 
-def test_a_process_that_starts_again_knows_the_reference_that_others_marked(connection: Connection) -> None:
+def test_every_process_knows_the_reference_and_recent_traffic(connection: Connection) -> None:
     site = drifting_site(connection)
     drift = site.monitor("m").refresh(NOW).drift
     assert drift is not None
@@ -629,11 +629,10 @@ def test_a_process_that_starts_again_knows_the_reference_that_others_marked(conn
     assert drift.groupings["region"].drifted.tolist() == [False, True]
 
 
-def test_a_shard_that_is_filled_again_begins_the_reference_again(connection: Connection) -> None:
+def test_a_shard_that_is_filled_again_has_the_marks_of_what_it_reads(connection: Connection) -> None:
     site = drifting_site(connection)
     connection.client.delete(site.keys("m").shard(0), site.keys("m").traffic(0))
     site.take_in(stream(500))
-    monitor = site.monitor("m")
-    assert monitor.refresh(NOW).drift is None
-    monitor.ask(epoch=1, now=NOW)
-    assert site.reader("m").marks() == {}
+    assert site.monitor("m").refresh(NOW).drift is None
+    (mark, _) = site.reader("m").marked_traffic()[1].timeline.shards[0]
+    assert mark.predictions == 0

@@ -22,22 +22,22 @@ from benchmarks.studies.inputs_watched import (
 )
 from service.config.settings import Settings
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
+from service.domain.traffic_marks import SLOTS_PER_WINDOW, Mark, Timeline, open_mark
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_encoding import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
+from service.monitoring.traffic_windows import compared_traffic, traffic_windows
 from service.replay.recording import Recording
 from service.store.references import ReferenceWindow
-from service.store.traffic_checkpoints import Marks
 
 GROUPS = 4
 CLASSES = 3
 
-BEGAN = 1e9
-EVERY = DRIFT.window_seconds / MARKS_PER_WINDOW
-REFERENCE = ReferenceWindow(-np.inf, BEGAN + (MARKS_PER_WINDOW - 1) * EVERY, BEGAN)
+BEGAN = 92_593 * 10_800.0
+EVERY = DRIFT.slots.seconds
+REFERENCE = ReferenceWindow(-np.inf, BEGAN + (SLOTS_PER_WINDOW - 1) * EVERY, BEGAN)
 """Traffic of a first window, at the end of which the service looks for the eighth time."""
 
 
@@ -94,7 +94,7 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
     model, space = settings.models["m"], settings.cell_space("m")
     of_bin = np.array([5, 7, 9])
     counts = np.zeros((GROUPS, CLASSES, 10), np.int64)
-    marks: Marks = {}
+    marks: dict[Mark, TrafficCounts] = {}
     told: list[tuple[GroupingDrift, GroupingDrift] | None] = []
     for number, classes in enumerate(made.traffic()[1]):
         for place, score_bin in enumerate(of_bin):
@@ -116,17 +116,20 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
             ledger=OutcomeLedger(space),
             at=now,
         )
+        counted = TrafficCounts.of(traffic)
+        marks[Mark(now, now, counted.predictions)] = counted
+        timeline = Timeline({0: (*marks, open_mark(now, counted.predictions))})
+        windows = traffic_windows(timeline, REFERENCE, model.drift, now=now)
+        assert windows is not None or not number
+        at = {mark.until: before for mark, before in marks.items()}
         drift = model_drift(
             index=index,
             settings=model.drift,
-            marks=marks,
-            reference=REFERENCE,
+            compared=None if windows is None else compared_traffic(windows, at, counted, now=now),
             groupings=groupings,
             now=now,
         )
         told.append(None if drift is None else (drift.groupings["region"], drift.groupings["all"]))
-        due = due_marks(marks, TrafficCounts.of(traffic), REFERENCE, model.drift, newest_record=now, now=now)
-        marks = {name: mark for name, mark in marks.items() if name not in due.removed} | dict(due.added)
     return told
 
 
@@ -134,7 +137,7 @@ def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
     made = stream(TURNED)
     seen, compared = watch(made), 0
     for number, told in enumerate(in_service(made)):
-        if number < 3 * MARKS_PER_WINDOW or told is None:
+        if number < 3 * SLOTS_PER_WINDOW or told is None:
             continue
         compared += 1
         region, everything = told
@@ -147,7 +150,7 @@ def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
 
 def test_nothing_has_drifted_before_there_is_a_window_to_compare() -> None:
     seen = watch(stream(TURNED))
-    early = 2 * MARKS_PER_WINDOW - 1
+    early = 2 * SLOTS_PER_WINDOW - 1
     assert not seen.drift_scores[:early].any()
     assert not seen.expected[:early].any()
     assert seen.expected[early:].all()
@@ -157,7 +160,7 @@ def test_a_group_whose_inputs_change_has_drifted_within_a_window_and_no_other() 
     seen = watch(stream(TURNED))
     for measure in MEASURES:
         flagged = seen.flagged(measure)
-        assert flagged[HEALTHY + MARKS_PER_WINDOW :, CHANGING].all()
+        assert flagged[HEALTHY + SLOTS_PER_WINDOW :, CHANGING].all()
         assert not flagged[:HEALTHY].any()
         assert not flagged[:, CHANGING + 1 :].any()
 
@@ -167,7 +170,7 @@ def test_scores_promise_what_their_bins_reach_once_a_window_is_of_new_items() ->
     promised = ITEMS.by_bin(TURNED) @ ITEMS.bin_accuracies
     # Five standard errors of a window's group.
     late = 5 * 0.5 / np.sqrt(WINDOW / GROUPS)
-    assert seen.expected[HEALTHY + MARKS_PER_WINDOW :, CHANGING] == pytest.approx(promised, abs=late)
+    assert seen.expected[HEALTHY + SLOTS_PER_WINDOW :, CHANGING] == pytest.approx(promised, abs=late)
 
 
 def test_labels_that_turn_change_nothing_that_is_seen_without_them() -> None:

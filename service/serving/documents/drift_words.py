@@ -99,16 +99,12 @@ def _listed(groups: Sequence[str]) -> str:
 
 def no_reference(snapshot: ModelSnapshot) -> str:
     """Why there is no reference yet."""
-    if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at:
+    drift = snapshot.settings.drift
+    if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at - drift.slots.seconds:
         return "Collecting the drift reference: the window that was set has not ended."
-    hours, wanted = snapshot.settings.drift.window_hours, snapshot.settings.drift.reference_predictions
-    if snapshot.newest_record < snapshot.taken_at - snapshot.settings.drift.window_seconds:
-        return (
-            f"Collecting the drift reference: it begins with records that are less than {hours:g} hours old; "
-            f"the newest one is of {in_words(snapshot.newest_record)}."
-        )
+    hours, wanted = drift.window_hours, drift.reference_predictions
     if snapshot.predictions >= wanted:
-        return f"Collecting the drift reference: it needs predictions of {hours:g} hours, read as they come."
+        return f"Collecting the drift reference: it needs predictions of {hours:g} hours."
     return (
         "Collecting the drift reference: "
         f"{min(snapshot.predictions, wanted):,} of {wanted:,} predictions so far."

@@ -190,7 +190,7 @@ def _missing(snapshot: ModelSnapshot, now: float, tick_seconds: float) -> Iterat
     if freshness(snapshot, now, tick_seconds) != "fresh":
         due = f"a round is due every {tick_seconds:g} s"
         yield "no_estimates", "Estimates are late", f"They are of {in_words(snapshot.taken_at)}; {due}."
-    if snapshot.taken_at - traffic_at > window.window_seconds:
+    if snapshot.taken_at - traffic_at > window.window_hours * 3_600:
         yield "no_traffic", "No recent traffic", f"No predictions in the last {window.window_hours:g} h."
     if asked.keys() - snapshot.performances.keys():
         detail = "The first estimate of the performance is still being computed."
