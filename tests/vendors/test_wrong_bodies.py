@@ -67,7 +67,7 @@ def test_a_mistake_is_named_with_what_is_expected(acme: Caller) -> None:
     }
     assert faults(acme, f"{REQUEST}/answer", {"claim_id": None, "time": "noon"}) == {
         "body.claim_id": "must be text, but is null",
-        "body.true_class": "required, but absent; add it",
+        "body.true_class": "required, but missing; add it",
         "body.time": "must be a time as RFC 3339 with an offset, such as 2026-01-31T12:00:00Z",
     }
     assert faults(acme, "/claims", []) == {"body": "must be an object, but is a list"}
