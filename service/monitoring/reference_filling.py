@@ -13,23 +13,9 @@ from service.config.assessments import AssessmentSettings, ComparisonSettings, P
 from service.config.model import ReferenceSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import OTHER
-from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.suspected_groups import Suspicion
 from service.store.requests import OpenRequest
-
-
-def suspected_groups(grouping: GroupingSnapshot, drift: GroupingDrift | None) -> Flags:
-    """Which groups are under suspicion [G]: drifted, below the threshold, or confirmed to be less accurate.
-
-    It depends on earlier labels and on traffic, so it is known before a label is requested.
-    """
-    found = grouping.low.copy()
-    if drift is not None:
-        found |= drift.drifted
-    if grouping.evidence is not None:
-        for kind in ("below_threshold", "declined", "changed"):
-            found |= grouping.evidence.confirmed[kind]
-    return found
 
 
 @dataclass(frozen=True)
@@ -42,12 +28,13 @@ class ReferenceFilling:
     coming: Ints  # requested labels that may be of the reference, and do not count yet
     suspected: Flags  # labels requested now are not of the reference
     label_share: float  # of all label requests
+    waits: bool = False  # suspected groups need the labels more
 
     @property
     def missing(self) -> Ints:
-        """Labels to be requested for the reference; none of groups under suspicion."""
+        """Labels to be requested for the reference; none of suspected groups, or while it waits for these."""
         lacking = np.maximum(self.wanted - self.collected - self.coming, 0)
-        return np.where(self.suspected, 0, lacking)
+        return np.where(self.suspected | self.waits, 0, lacking)
 
     @cached_property
     def suspected_names(self) -> frozenset[str]:
@@ -84,7 +71,7 @@ def reference_filling(
     settings: ReferenceSettings,
     grouping: GroupingSnapshot,
     opened: Iterable[OpenRequest],
-    suspected: Flags,
+    suspicion: Suspicion,
 ) -> ReferenceFilling:
     """What the references of a grouping still need.
 
@@ -111,4 +98,5 @@ def reference_filling(
     has_window = evidence is not None and evidence.reference is not None
     if has_window or not isinstance(asked, PolicySettings) or not grouping.by.has_threshold:
         wanted = np.zeros(size, np.int64)
-    return ReferenceFilling(names, collected, wanted, coming, suspected, settings.label_share)
+    waits = bool(suspicion.weights.any())
+    return ReferenceFilling(names, collected, wanted, coming, suspicion.groups, settings.label_share, waits)

@@ -11,7 +11,7 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
-from service.domain.arrays import Flags, Floats, Ints
+from service.domain.arrays import Floats, Ints
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -26,8 +26,8 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.monitoring.problem import Problem
 from service.monitoring.problems import listed_problems, snapshot_problems
-from service.monitoring.reference_filling import ReferenceFilling, reference_filling, suspected_groups
-from service.monitoring.suspected_groups import suspected_aim
+from service.monitoring.reference_filling import ReferenceFilling, reference_filling
+from service.monitoring.suspected_groups import Suspicion, suspected_aim, suspicion
 from service.monitoring.traffic_windows import ComparedTraffic
 from service.monitoring.week_ago import WeekAgo
 from service.store.checkpoints import EvidenceCheckpoint
@@ -161,7 +161,11 @@ def take_snapshot(
         now=now,
     )
     suspected = {
-        name: suspected_groups(grouping, None if drift is None else drift.groupings.get(name))
+        name: suspicion(
+            grouping,
+            None if drift is None else drift.groupings.get(name),
+            since=now - settings.drift.window_seconds,
+        )
         for name, grouping in groupings.items()
     }
     assessments = {
@@ -174,12 +178,9 @@ def take_snapshot(
             now=now,
             rng=rng,
             filling=_filling(settings, assessment, groupings, requests, suspected),
-            aim=suspected_aim(
-                groupings.get(assessment.asked_grouping),
-                None if drift is None else drift.groupings.get(assessment.asked_grouping),
-                label_share=settings.drift.label_share,
-                since=now - settings.drift.window_hours * 3_600,
-            ),
+            aim=suspected_aim(suspected[assessment.asked_grouping], settings.drift.label_share)
+            if assessment.asked_grouping in groupings
+            else None,
             traffic=(*facts.predictions_by_time, (now, facts.traffic.traffic.predictions)),
         )
         for name, assessment in settings.assessments.items()
@@ -246,7 +247,7 @@ def _filling(
     assessment: AssessmentSettings,
     groupings: Mapping[str, GroupingSnapshot],
     requests: RequestFacts,
-    suspected: Mapping[str, Flags],
+    suspected: Mapping[str, Suspicion],
 ) -> ReferenceFilling | None:
     """What the references of the grouping that an assessment asks by still need."""
     name = assessment.asked_grouping

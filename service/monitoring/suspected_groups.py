@@ -1,4 +1,7 @@
-"""Suspected groups: they get a share of the label requests, and the reserve of a budget (pure)."""
+"""Suspected groups: they get a share of the label requests, and the reserve of a budget (pure).
+
+Labels requested while a group is suspected are not of its reference (`reference_filling.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,49 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
+from service.monitoring.anytime_tests import EvidenceKind
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.drift import drift_label_shares
+
+_LESS_ACCURATE: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "changed")
+"""Kinds of evidence that a group is, or became, less accurate."""
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Which groups of one grouping are suspected, known before a label is requested; arrays are [G].
+
+    The two differ only where evidence has confirmed what is suspected, as no label is needed to confirm it
+    once more, and where scores are miscalibrated, as a reference is of accuracies.
+    """
+
+    groups: Flags  # drifted, changed, below the threshold, or confirmed to be less accurate
+    weights: Floats  # shares of the labels that go to suspected groups, any scale; 0 where none is needed
+
+
+def suspicion(grouping: GroupingSnapshot, drift: GroupingDrift | None, *, since: float) -> Suspicion:
+    """Which groups are suspected, by earlier labels and by traffic.
+
+    A change counts if it was at `since` or later, and for as long as it is open whether the group meets the
+    accuracy threshold: few labels show a change only days later.
+    """
+    low, miscalibrated = grouping.low, grouping.miscalibrated
+    changed = np.zeros(len(grouping.groups), np.bool_)
+    is_open = np.full(len(changed), grouping.accuracy_below is not None) & ~low & ~grouping.meets
+    for name, change in grouping.change_points.items():
+        group = grouping.groups.index(name)
+        changed[group] = change.since >= since or is_open[group]
+    suspected = low | changed
+    if (evidence := grouping.evidence) is not None:
+        suspected = np.any([suspected, *(evidence.confirmed[kind] for kind in _LESS_ACCURATE)], axis=0)
+        low = low & ~evidence.confirmed["below_threshold"]
+        miscalibrated = miscalibrated & ~evidence.confirmed["miscalibrated"]
+    weights = np.where(low | miscalibrated | changed, 1.0, 0.0)
+    if drift is not None:
+        suspected |= drift.drifted
+        weights = np.maximum(weights, np.where(drift.drifted & drift.has_recent, drift.score, 0.0))
+    return Suspicion(suspected, weights)
 
 
 @dataclass(frozen=True)
@@ -40,25 +83,7 @@ class Aim:
         return None if total == 0 else np.asarray(shares / total, np.float64)
 
 
-def suspected_aim(
-    grouping: GroupingSnapshot | None, drift: GroupingDrift | None, *, label_share: float, since: float
-) -> Aim | None:
-    """Label requests for the suspected groups of a grouping; None where no group is.
-
-    A group is suspected if its traffic has drifted, with its drift score as weight; if its accuracy has
-    changed at `since` or later; and if it is estimated to violate a threshold, until evidence confirms that.
-    """
-    if grouping is None:
-        return None
-    low, miscalibrated = grouping.low, grouping.miscalibrated
-    if (evidence := grouping.evidence) is not None:
-        low = low & ~evidence.confirmed["below_threshold"]
-        miscalibrated = miscalibrated & ~evidence.confirmed["miscalibrated"]
-    weights = np.where(low | miscalibrated, 1.0, 0.0)
-    if drift is not None:
-        weights = np.maximum(weights, np.where(drift.drifted & drift.has_recent, drift.score, 0.0))
-    for group, change in grouping.change_points.items():
-        if change.since >= since:
-            weights[grouping.groups.index(group)] = 1.0
-    shares = drift_label_shares(weights, weights > 0)
+def suspected_aim(suspicion: Suspicion, label_share: float) -> Aim | None:
+    """Label requests for the suspected groups of a grouping; None where none needs labels."""
+    shares = drift_label_shares(suspicion.weights, suspicion.weights > 0)
     return None if shares is None else Aim(shares, label_share)
