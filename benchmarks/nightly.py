@@ -13,35 +13,26 @@ from __future__ import annotations
 
 import argparse
 import json
-import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
-from prometheus_client import CollectorRegistry
 
-from benchmarks.flushes import NoLetters, Record
-from service.app.consumer_wiring import prediction_step
-from service.app.monitor_wiring import model_monitor
-from service.app.wiring import label_store, request_store
+from benchmarks.flushes import Record
+from benchmarks.site import DAY, MODEL, open_site, settings_of
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Flags, Indices
 from service.monitoring.snapshot import ModelSnapshot
 from service.statistics.policies import POLICIES
-from service.store.client import build_redis
-from service.store.connection import Connection
 from service.store.labels import LabelEvent
-from service.telemetry.instruments import PipelineMetrics
 
-MODEL = "m"
 CLASSES = ["no", "yes"]
 BATCH = 5_000
 ACCURACY = 0.92
 TARGET = 0.88
-DAY = 86_400.0
 BEGAN = 1_800_000_000.0
 ROUNDS_A_DAY = 5
 
@@ -87,8 +78,7 @@ class Case:
         }
         if self.groups > 1:
             model["groupings"] = {"region": {"by": "attribute", "attribute": "region"}}
-        redis = {"url": redis_url, "prefix": secrets.token_hex(6)}
-        return Settings.model_validate({"redis": redis, "models": {MODEL: model}})
+        return settings_of(model, redis_url)
 
 
 @dataclass(frozen=True)
@@ -147,47 +137,25 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
         seed: of predictions, policies and the pools' hash key.
     """
     rng = np.random.default_rng(seed)
-    settings, hash_key, world = case.settings(redis_url), rng.bytes(16), _World(case, rng)
-    with build_redis(settings.redis) as client:
-        connection = Connection(client, settings.redis.prefix)
-        requests = request_store(settings, connection, MODEL)
-        labels = label_store(settings, connection, MODEL)
-        metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
-        step = prediction_step(
-            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
-        )
-        monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
-        for partition in range(case.partitions):
-            step.assign(partition, 0)
-        asked: list[int] = []
-        confirmed = False
+    asked: list[int] = []
+    confirmed = False
+    with open_site(case.settings(redis_url), rng, case.partitions) as site:
+        world = _World(case, rng)
         for day in range(case.days):
-            for partition, records in enumerate(world.night(BEGAN + DAY * day)):
-                step.process(partition, records, BEGAN + DAY * day + 60)
+            site.take_in(world.night(BEGAN + DAY * day), BEGAN + DAY * day + 60)
             for turn in range(ROUNDS_A_DAY):
                 now = BEGAN + DAY * (day + (turn + 0.5) / ROUNDS_A_DAY)
-                for partition in range(case.partitions):
-                    step.flush(partition, now)
-                confirmed |= _confirms(monitor.refresh(now))
-                monitor.ask(epoch=1, now=now)
-                items = _asked_items(requests.read_outbox().values())
-                asked += items.values()
-                requests.remove_published(list(requests.read_outbox()))
-                answers = [_answer(request, item, world, now) for request, item in items.items()]
-                if answers:
-                    labels.apply(0, answers, now=now)
-        client.unlink(*client.scan_iter(f"{settings.redis.prefix}:*", count=1_000))
+                confirmed |= _confirms(site.refresh(now))
+                requests = site.ask(now)
+                asked += [int(one["item_id"]) for one in requests]
+                site.answer([_answer(one, world, now) for one in requests], now)
     return Result(len(asked), list(_errors(world, np.array(asked, np.intp), case.groups)), confirmed)
 
 
-def _asked_items(messages: Any) -> dict[str, int]:
-    label_requests = [json.loads(message) for message in messages]
-    return {one["request_id"]: int(one["item_id"]) for one in label_requests}
-
-
-def _answer(request: str, item: int, world: _World, now: float) -> LabelEvent:
+def _answer(request: dict[str, Any], world: _World, now: float) -> LabelEvent:
+    item = int(request["item_id"])
     true_class = "yes" if world.correct[item] else "no"
-    return LabelEvent(request, str(item), "answer", true_class, f"{item:016x}", now, "bench")
+    return LabelEvent(request["request_id"], str(item), "answer", true_class, f"{item:016x}", now, "bench")
 
 
 def _confirms(snapshot: ModelSnapshot) -> bool:

@@ -15,8 +15,6 @@ and over all traffic.
 from __future__ import annotations
 
 import argparse
-import json
-import secrets
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -25,26 +23,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from prometheus_client import CollectorRegistry
 from scipy import special
 
-from benchmarks.flushes import NoLetters, Record
+from benchmarks.flushes import Record
+from benchmarks.site import DAY, MODEL, open_site, settings_of
 from benchmarks.streams import WIDE
-from service.app.consumer_wiring import prediction_step
-from service.app.monitor_wiring import model_monitor
-from service.app.wiring import label_store, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Indices
 from service.domain.groupings import ALL
 from service.monitoring.snapshot import ModelSnapshot
 from service.replay.tables import Cell, Table, print_tables
-from service.store.client import build_redis
-from service.store.connection import Connection
 from service.store.labels import LabelEvent
-from service.telemetry.instruments import PipelineMetrics
 
-MODEL = "m"
 CLASSES = [str(number) for number in range(10)]
 ASKS = WIDE.attribute_names[5]
 """The attribute that labels are requested by; it has 8 values."""
@@ -58,7 +49,6 @@ PREDICTIONS, LABELS = 4_000, 25
 """Of every step."""
 
 BURST = 400
-DAY = 86_400.0
 BEGAN = 1_800_000_000.0
 NOMINAL = 0.95
 
@@ -89,8 +79,7 @@ class Case:
         }
         groupings = {name: {"by": "attribute", "attribute": name} for name in WIDE.attribute_names}
         model = {"classes": CLASSES, "groupings": groupings, "assessments": {"ask": asked}}
-        redis = {"url": redis_url, "prefix": secrets.token_hex(6)}
-        return Settings.model_validate({"redis": redis, "models": {MODEL: model}})
+        return settings_of(model, redis_url)
 
 
 class World:
@@ -159,38 +148,19 @@ def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
         seed: of world, predictions, policies and the pools' hash key.
     """
     rng = np.random.default_rng(seed)
-    settings, hash_key, world = case.settings(redis_url), rng.bytes(16), World(rng)
     came: list[Indices] = []
-    with build_redis(settings.redis) as client:
-        connection = Connection(client, settings.redis.prefix)
-        requests = request_store(settings, connection, MODEL)
-        labels = label_store(settings, connection, MODEL)
-        metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
-        step = prediction_step(
-            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
-        )
-        monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
-        for partition in range(PARTITIONS):
-            step.assign(partition, 0)
+    with open_site(case.settings(redis_url), rng, PARTITIONS) as site:
+        world = World(rng)
         everything = world.accuracies(np.arange(POPULATION))
         for turn in range(case.days * STEPS_A_DAY):
             now = BEGAN + (turn + 1) * DAY / STEPS_A_DAY
             came.append(world.step(bursts=case.bursts))
-            for partition, records in enumerate(_records(world, came[-1], turn, now)):
-                step.process(partition, records, now)
-                step.flush(partition, now)
-            snapshot = monitor.refresh(now)
+            site.take_in(_records(world, came[-1], turn, now), now)
+            snapshot = site.refresh(now)
             if turn % STEPS_A_DAY == STEPS_A_DAY - 1 and turn >= 2 * STEPS_A_DAY - 1:
                 recent = world.accuracies(np.concatenate(came[-STEPS_A_DAY:]))
                 yield from _intervals(snapshot, recent, everything)
-            monitor.ask(epoch=1, now=now)
-            messages = requests.read_outbox()
-            answers = [_answer(json.loads(text), came, world, rng, now) for text in messages.values()]
-            requests.remove_published(list(messages))
-            if answers:
-                labels.apply(0, answers, now=now)
-        for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
-            client.unlink(key)
+            site.answer([_answer(one, came, world, rng, now) for one in site.ask(now)], now)
 
 
 def _records(world: World, predictions: Indices, turn: int, now: float) -> list[list[Record]]:
