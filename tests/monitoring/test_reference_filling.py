@@ -10,6 +10,7 @@ from snapshots import NOW, drifting, snapshot
 
 from service.monitoring.reference_filling import ReferenceFilling
 from service.monitoring.snapshot import ModelSnapshot
+from service.monitoring.suspected_groups import suspicion
 from service.serving.documents.references import reference_summary
 from service.store.references import ReferenceWindow
 
@@ -77,6 +78,25 @@ def test_a_group_that_has_drifted_or_is_below_the_threshold_is_under_suspicion()
     assert of(snapshot()).suspected_names == frozenset()
     assert of(drifting()).suspected_names == {"dog"}
     assert "dog" in of(snapshot(alerts={"min_accuracy": 0.85})).suspected_names
+
+
+def test_references_wait_while_a_suspected_group_needs_labels() -> None:
+    assert named(replace(filling(0, 0, 0, 0), waits=True), 100) == [0, 0, 0, 0]
+    assert of(drifting()).waits
+    assert not of(snapshot()).waits
+
+
+def test_what_evidence_has_confirmed_stays_suspected_and_needs_no_more_labels() -> None:
+    grouping = snapshot(300, alerts={"min_accuracy": 0.85}).groupings["class"]
+    dog, proven = grouping.groups.index("dog"), grouping.evidence
+    assert proven is not None
+    assert grouping.low[dog]
+    for is_confirmed in (False, True):
+        flags = np.full(len(grouping.groups), is_confirmed)
+        confirmed = dict.fromkeys(proven.confirmed, ~grouping.low & flags) | {"below_threshold": flags}
+        found = suspicion(replace(grouping, evidence=replace(proven, confirmed=confirmed)), None, since=NOW)
+        assert found.groups[dog]
+        assert bool(found.weights[dog] > 0) != is_confirmed
 
 
 def test_progress_is_reported_until_the_references_are_complete() -> None:
