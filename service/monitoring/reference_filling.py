@@ -14,7 +14,7 @@ from service.config.model import ReferenceSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import OTHER
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.suspected_groups import Suspicion
+from service.monitoring.suspected_groups import Suspects
 from service.store.requests import OpenRequest
 
 
@@ -71,7 +71,7 @@ def reference_filling(
     settings: ReferenceSettings,
     grouping: GroupingSnapshot,
     opened: Iterable[OpenRequest],
-    suspicion: Suspicion,
+    suspects: Suspects,
 ) -> ReferenceFilling:
     """What the references of a grouping still need.
 
@@ -98,5 +98,5 @@ def reference_filling(
     has_window = evidence is not None and evidence.reference is not None
     if has_window or not isinstance(asked, PolicySettings) or not grouping.by.has_threshold:
         wanted = np.zeros(size, np.int64)
-    waits = bool(suspicion.weights.any())
-    return ReferenceFilling(names, collected, wanted, coming, suspicion.groups, settings.label_share, waits)
+    waits = bool(suspects.weights.any())
+    return ReferenceFilling(names, collected, wanted, coming, suspects.groups, settings.label_share, waits)

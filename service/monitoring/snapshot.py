@@ -27,7 +27,7 @@ from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.monitoring.problem import Problem
 from service.monitoring.problems import listed_problems, snapshot_problems
 from service.monitoring.reference_filling import ReferenceFilling, reference_filling
-from service.monitoring.suspected_groups import Suspicion, suspected_aim, suspicion
+from service.monitoring.suspected_groups import Suspects, find_suspects, suspected_aim
 from service.monitoring.traffic_windows import ComparedTraffic
 from service.monitoring.week_ago import WeekAgo
 from service.store.checkpoints import EvidenceCheckpoint
@@ -161,7 +161,7 @@ def take_snapshot(
         now=now,
     )
     suspected = {
-        name: suspicion(
+        name: find_suspects(
             grouping,
             None if drift is None else drift.groupings.get(name),
             since=now - settings.drift.window_seconds,
@@ -247,7 +247,7 @@ def _filling(
     assessment: AssessmentSettings,
     groupings: Mapping[str, GroupingSnapshot],
     requests: RequestFacts,
-    suspected: Mapping[str, Suspicion],
+    suspected: Mapping[str, Suspects],
 ) -> ReferenceFilling | None:
     """What the references of the grouping that an assessment asks by still need."""
     name = assessment.asked_grouping

@@ -20,7 +20,7 @@ _LESS_ACCURATE: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "chan
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class Suspects:
     """Which groups of one grouping are suspected, known before a label is requested; arrays are [G].
 
     The two differ only where evidence has confirmed what is suspected, as no label is needed to confirm it
@@ -31,7 +31,7 @@ class Suspicion:
     weights: Floats  # shares of the labels that go to suspected groups, any scale; 0 where none is needed
 
 
-def suspicion(grouping: GroupingSnapshot, drift: GroupingDrift | None, *, since: float) -> Suspicion:
+def find_suspects(grouping: GroupingSnapshot, drift: GroupingDrift | None, *, since: float) -> Suspects:
     """Which groups are suspected, by earlier labels and by traffic.
 
     A change counts if it was at `since` or later, and for as long as it is open whether the group meets the
@@ -52,7 +52,7 @@ def suspicion(grouping: GroupingSnapshot, drift: GroupingDrift | None, *, since:
     if drift is not None:
         suspected |= drift.drifted
         weights = np.maximum(weights, np.where(drift.drifted & drift.has_recent, drift.score, 0.0))
-    return Suspicion(suspected, weights)
+    return Suspects(suspected, weights)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Aim:
         return None if total == 0 else np.asarray(shares / total, np.float64)
 
 
-def suspected_aim(suspicion: Suspicion, label_share: float) -> Aim | None:
+def suspected_aim(suspects: Suspects, label_share: float) -> Aim | None:
     """Label requests for the suspected groups of a grouping; None where none needs labels."""
-    shares = drift_label_shares(suspicion.weights, suspicion.weights > 0)
+    shares = drift_label_shares(suspects.weights, suspects.weights > 0)
     return None if shares is None else Aim(shares, label_share)

@@ -10,7 +10,7 @@ from snapshots import NOW, drifting, snapshot
 
 from service.monitoring.reference_filling import ReferenceFilling
 from service.monitoring.snapshot import ModelSnapshot
-from service.monitoring.suspected_groups import suspicion
+from service.monitoring.suspected_groups import find_suspects
 from service.serving.documents.references import reference_summary
 from service.store.references import ReferenceWindow
 
@@ -94,7 +94,9 @@ def test_what_evidence_has_confirmed_stays_suspected_and_needs_no_more_labels() 
     for is_confirmed in (False, True):
         flags = np.full(len(grouping.groups), is_confirmed)
         confirmed = dict.fromkeys(proven.confirmed, ~grouping.low & flags) | {"below_threshold": flags}
-        found = suspicion(replace(grouping, evidence=replace(proven, confirmed=confirmed)), None, since=NOW)
+        found = find_suspects(
+            replace(grouping, evidence=replace(proven, confirmed=confirmed)), None, since=NOW
+        )
         assert found.groups[dog]
         assert bool(found.weights[dog] > 0) != is_confirmed
 
