@@ -164,7 +164,7 @@ def take_snapshot(
         name: find_suspects(
             grouping,
             None if drift is None else drift.groupings.get(name),
-            since=now - settings.drift.window_seconds,
+            since=now - settings.drift.window_hours * 3_600,
         )
         for name, grouping in groupings.items()
     }

@@ -56,7 +56,9 @@ def test_what_evidence_confirms_has_a_badge_and_is_reported_with_its_strength(sh
     page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
     expect(page.locator("tr.row", has_text="dog").locator(".confirmed")).to_have_text("confirmed")
     expect(page.locator(".problem.critical", has_text="dog").first).to_contain_text("Confirmed (e-value 10^")
-    expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80%: e-value 10^")
+    expect(page.locator("#detail")).to_contain_text(
+        "Evidence confirms that its accuracy is below 80%: e-value 10^"
+    )
     expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
 
 

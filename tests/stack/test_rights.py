@@ -174,7 +174,7 @@ def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis
     old = ModelKeys(used.prefix, used.model, "0" * LAYOUT_DIGITS)
     with redis.Redis(port=server.port) as admin:
         admin.rpush(old.drawn(0), "0:0")
-        for key in (old.shard, old.traffic, old.sums, old.pool, old.items):
+        for key in (old.shard, old.traffic, old.sums, old.pool, old.items, old.marks):
             admin.hset(key(0), "next_offset", "1")
         admin.hset(old.drift, "pins", "[]")
         admin.sadd(old.partitions, 0)
