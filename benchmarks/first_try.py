@@ -13,34 +13,30 @@ from __future__ import annotations
 
 import argparse
 import json
-import secrets
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from prometheus_client import CollectorRegistry
 
-from benchmarks.flushes import NoLetters, Record
-from service.app.consumer_wiring import prediction_step
-from service.app.monitor_wiring import model_monitor
-from service.app.wiring import label_store, request_store
+from benchmarks.flushes import Record
+from benchmarks.site import DAY, MODEL, open_site, settings_of
+from service.app.detection_forecast import detection
+from service.config.assessments import IdentificationSettings
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.monitoring.snapshot import ModelSnapshot
-from service.statistics.detection_time import Fault, Labelling, Rules, days_to_detection
-from service.store.client import build_redis
-from service.store.connection import Connection
+from service.replay.tables import Cell, Table, print_tables
+from service.statistics.detection_time import Delay, Fault
 from service.store.labels import LabelEvent
-from service.telemetry.instruments import PipelineMetrics
 
-MODEL = "sorter"
 CLASSES = ["bird", "cat", "dog", "fish", "fox", "owl"]
 REGIONS = 8
 WEAK = "r3"
 BEFORE, AFTER = 0.963, 0.825
 THRESHOLD = 0.9
 LABELS = 50
-DAY = 86_400.0
 HOURS = 24
 BEGAN = 20_000 * DAY
 """Midnight, so that days of the simulation are periods of the budgets."""
@@ -77,8 +73,7 @@ class Case:
             },
             "alerts": {"min_accuracy": THRESHOLD},
         }
-        redis = {"url": redis_url, "prefix": secrets.token_hex(6)}
-        return Settings.model_validate({"redis": redis, "models": {MODEL: model}})
+        return settings_of(model, redis_url)
 
 
 @dataclass(frozen=True)
@@ -152,33 +147,19 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
         seed: of predictions, policies and the pools' hash key.
     """
     rng = np.random.default_rng(seed)
-    settings, hash_key, predictions = case.settings(redis_url), rng.bytes(16), _Predictions(case, rng)
     found: dict[str, float] = {}
     requested: list[int] = []
     left = 1.0
-    with build_redis(settings.redis) as client:
-        connection = Connection(client, settings.redis.prefix)
-        requests = request_store(settings, connection, MODEL)
-        labels = label_store(settings, connection, MODEL)
-        metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
-        step = prediction_step(
-            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
-        )
-        monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
-        step.assign(0, 0)
+    with open_site(case.settings(redis_url), rng) as site:
+        predictions = _Predictions(case, rng)
         fault = BEGAN + case.days_before * DAY + DAY / 2
         seconds = 3_600.0 * case.hours
         for turn in range(HOURS * (case.days_before + case.days_after) // case.hours):
             now = BEGAN + seconds * (turn + 1)
-            step.process(0, predictions.between_rounds(now - seconds, faulty=now > fault), now)
-            step.flush(0, now)
-            snapshot = monitor.refresh(now)
-            monitor.ask(epoch=1, now=now)
-            outbox = requests.read_outbox()
-            requests.remove_published(list(outbox))
-            asked = [json.loads(text) for text in outbox.values()]
-            if asked:
-                labels.apply(0, [predictions.answer(one, now + 60) for one in asked], now=now + 60)
+            site.take_in([predictions.between_rounds(now - seconds, faulty=now > fault)], now)
+            snapshot = site.refresh(now)
+            asked = site.ask(now)
+            site.answer([predictions.answer(one, now + 60) for one in asked], now + 60)
             if now <= fault:
                 requested.append(len(asked))
                 budgets = [state.budget for state in snapshot.assessments.values()]
@@ -188,13 +169,12 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
                 found.setdefault(kind, (now - fault) / DAY)
             if len(found) == len(KINDS):
                 break
-        for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
-            client.unlink(key)
     days = {kind: found.get(kind) for kind in KINDS}
     return Result(**days, gini=_gini(np.array(requested[HOURS // case.hours :])), left=left)
 
 
 KINDS = ("drift", "estimate", "confirmed")
+FACTOR = 1.5
 
 
 def _named(snapshot: ModelSnapshot) -> list[str]:
@@ -217,29 +197,60 @@ def _gini(amounts: np.ndarray[Any, Any]) -> float:
     return float(ranks @ ordered / (len(ordered) * ordered.sum()))
 
 
-def announced(case: Case) -> dict[str, float]:
-    """Days within which `credence check` says that the fault is found."""
-    detection = days_to_detection(
-        Fault(BEFORE, BEFORE - AFTER),
-        Labelling(
-            np.full(REGIONS, 1 / REGIONS), LABELS, "adaptive", reserve=0.2, days_before=case.days_before + 0.5
-        ),
-        Rules(THRESHOLD),
+def announced(case: Case) -> dict[str, Delay]:
+    """Days within which the forecast of `credence check` says that the fault is found."""
+    model = case.settings("redis://localhost").models[MODEL]
+    asked = model.assessments_of(IdentificationSettings)["weakest-region"]
+    fault = Fault(BEFORE, BEFORE - AFTER)
+    days_before = case.days_before + 0.5
+    found = detection(model, asked, fault, THRESHOLD, groups=REGIONS, days_before=days_before)
+    return {"estimate": found.alert, "confirmed": found.confirmed}
+
+
+def table(case: Case, results: Sequence[Result]) -> Table:
+    """When the region was named, beside what was announced."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    said = announced(case)
+    for kind in KINDS:
+        days = np.array([np.inf if (day := getattr(one, kind)) is None else day for one in results])
+        quantiles = (float(np.quantile(days, share, method="higher")) for share in (0.5, 0.9, 1.0))
+        found: list[Cell] = [day if np.isfinite(day) else None for day in quantiles]
+        if (delay := said.get(kind)) is None:
+            rows.append((kind, (*found, None, None, None)))
+            continue
+        within = int((days <= FACTOR * delay.late).sum())
+        rows.append((kind, (*found, delay.median, delay.late, within)))
+    columns = (
+        "median",
+        "9 of 10",
+        "slowest",
+        "announced",
+        "9 of 10, announced",
+        f"runs within {FACTOR}x that",
     )
-    return {"estimate": detection.alert.median, "confirmed": detection.confirmed.median}
+    gini, left = max(one.gini for one in results), min(one.left for one in results)
+    return Table(
+        "days from the fault until the region is named",
+        "by",
+        columns,
+        rows,
+        notes=(f"{len(results)} runs; highest Gini coefficient {gini:.2f}, fewest labels left {left:.0%}.",),
+    )
 
 
 def main() -> None:
-    """Print a row a run."""
+    """Print a row a run, and a table of all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--json", action="store_true", help="rows as JSON")
+    parser.add_argument("--runs", type=int, default=20, help="(default: 20)")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run (default: 0)")
+    parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
     options = parser.parse_args()
-    case = Case()
-    print(json.dumps({"announced": announced(case)}), flush=True)
+    case, results = Case(), []
     with EmbeddedRedis() as server:
-        for seed in range(options.runs):
-            print(json.dumps(asdict(run(case, server.url, seed))), flush=True)
+        for seed in range(options.first, options.first + options.runs):
+            results.append(run(case, server.url, seed))
+            print(json.dumps({"seed": seed} | asdict(results[-1])), file=sys.stderr, flush=True)
+    print_tables([table(case, results)], as_json=False, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,14 @@ import math
 import numpy as np
 
 from service.config.assessments import AssessmentSettings, PolicySettings
+from service.config.model import ModelSettings
 from service.config.settings import Settings
 from service.domain.cells import POSITIVE_SCORE, SCORE_BIN
 from service.domain.groupings import ALL, ByClass
 from service.domain.times import duration
 from service.statistics.detection_time import (
     Delay,
+    Detection,
     Fault,
     Labelling,
     PolicyFamily,
@@ -30,14 +32,14 @@ _DAY = 86_400.0
 def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> str | None:
     """When a group that falls by 10 points is found; None where no threshold, period or group is given.
 
-    The accuracy before is as far above the threshold as that after it is below.
+    The accuracy before is as far above the threshold as that after it is below. Labels have been requested
+    for a month, and neither scores nor classes show the fault.
     """
-    chosen, budget = settings.models[model], assessment.budget
-    threshold = chosen.alerts.min_accuracy
+    threshold = settings.models[model].alerts.min_accuracy
     no_groups = assessment.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}
     if (
         threshold is None
-        or budget.per_days is None
+        or assessment.budget.per_days is None
         or no_groups
         or not isinstance(assessment, PolicySettings)
     ):
@@ -45,25 +47,7 @@ def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> 
     before = min(threshold + DROP / 2, (1 + threshold) / 2)
     drop = min(DROP, before / 2)
     groups = _groups(settings, model, assessment.asked_grouping)
-    found = days_to_detection(
-        Fault(before, drop),
-        Labelling(
-            np.full(groups, 1 / groups),
-            budget.labels / budget.per_days,
-            _family(assessment),
-            reserve=assessment.reserved_labels / budget.labels,
-            half_life_days=chosen.label_half_life_days,
-            draw_half_life_hours=chosen.draw_half_life_hours,
-            run_length=chosen.change_run_length,
-        ),
-        Rules(
-            threshold,
-            confidence=chosen.alerts.confidence,
-            min_labels=chosen.alerts.min_labels,
-            alpha=chosen.evidence.alpha,
-            reference_labels=chosen.reference.labels,
-        ),
-    )
+    found = detection(settings.models[model], assessment, Fault(before, drop), threshold, groups=groups)
     what = "an accuracy" if groups == 1 else f"one {assessment.asked_grouping} of {groups} with equal traffic"
     return (
         f"{what} that falls from {100 * before:g}% to {100 * (before - drop):g}% is "
@@ -71,11 +55,44 @@ def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> 
     )
 
 
+def detection(
+    model: ModelSettings,
+    assessment: PolicySettings,
+    fault: Fault,
+    threshold: float,
+    *,
+    groups: int,
+    days_before: float = 30.0,
+) -> Detection:
+    """How soon a fault of one of some equal groups is found, if labels were requested so long before it."""
+    budget = assessment.budget
+    labelling = Labelling(
+        np.full(groups, 1 / groups),
+        budget.labels / (budget.per_days or math.inf),
+        _family(assessment),
+        reserve=assessment.reserved_labels / budget.labels,
+        half_life_days=model.label_half_life_days,
+        draw_half_life_hours=model.draw_half_life_hours,
+        run_length=model.change_run_length,
+        days_before=days_before,
+    )
+    rules = Rules(
+        threshold,
+        confidence=model.alerts.confidence,
+        min_labels=model.alerts.min_labels,
+        alpha=model.evidence.alpha,
+        reference_labels=model.reference.labels,
+    )
+    return days_to_detection(fault, labelling, rules)
+
+
 def _when(done: str, delay: Delay) -> str:
-    """By the median: the 90% quantile is inexact (docs/choosing.md)."""
+    """The median, and the time within which nine of ten faults are found."""
     if not math.isfinite(delay.median):
-        return f"not {done} within two years"
-    return f"{done} in about {duration(delay.median * _DAY)}"
+        return f"usually not {done} within two years"
+    late = f"within {duration(delay.late * _DAY)}" if math.isfinite(delay.late) else "later than two years"
+    often = "9 of 10 times" if math.isfinite(delay.late) else "at times"
+    return f"usually {done} in about {duration(delay.median * _DAY)} ({often} {late})"
 
 
 def _groups(settings: Settings, model: str, grouping: str) -> int:
