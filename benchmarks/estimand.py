@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from benchmarks.priority_pools import Items, PriorityPools
 from service.config.settings import Settings
 from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
@@ -40,6 +41,7 @@ CLASSES = ("a", "b", "c")
 REGION, CLASS = "region", "predicted_class"
 BINS = 10
 BATCH = 25
+POOLED = 400  # items of a group
 MIDDLES = (np.arange(BINS) + 0.5) / BINS
 CHANGED = 0
 """The region that changes."""
@@ -209,6 +211,7 @@ class Watched:
             CLASS: np.broadcast_to(np.arange(shape[1])[None, :, None], shape).ravel(),
         }
         self.cells = np.unravel_index(places.ravel(), shape)
+        self.pools = PriorityPools(self.model.draw_decay_per_second, POOLED, rng)
 
     @property
     def now(self) -> float:
@@ -228,6 +231,20 @@ class Watched:
         self.history.times.append(self.now - 0.5 / self.scenario.batches_per_day * DAY)
         self.history.counts.append(self.rng.multinomial(self.scenario.traffic, shares.ravel() / shares.sum()))
         self.history.correct.append(correct.ravel())
+        self.pool()
+
+    def pool(self) -> None:
+        """The predictions of the latest stretch come into the pools of the groupings that ask."""
+        counts = self.history.counts[-1]
+        cells = np.repeat(np.arange(len(counts)), counts)
+        length = DAY / self.scenario.batches_per_day
+        at = self.history.times[-1] + length * (self.rng.random(len(cells)) - 0.5)
+        places = cells + len(counts) * (len(self.history.counts) - 1)
+        for grouping in self.scenario.askers:
+            groups = self.groups[grouping][cells]
+            for group in np.unique(groups).tolist():
+                inside = groups == group
+                self.pools.add((grouping, group), Items(places[inside], at[inside]), NOW)
 
     def decayed(self, rate: float) -> np.ndarray:
         """Weights of the stretches [t] under exponential decay.
@@ -279,21 +296,22 @@ class Watched:
 
     def draw(self, grouping: str, wanted: np.ndarray) -> None:
         """Labels of predictions from the pools of some groups."""
-        counts, entries = np.array(self.history.counts), list[OutcomeEntry]()
-        weighted = self.decayed(self.model.draw_decay_per_second)[:, None] * counts
-        for group in np.unique(wanted):
-            inside = self.groups[grouping] == group
-            chance = (weighted * inside).ravel()
-            drawn = self.rng.choice(len(chance), size=int((wanted == group).sum()), p=chance / chance.sum())
-            entries += [self.answered(place, grouping, int(group)) for place in drawn.tolist()]
+        entries = list[OutcomeEntry]()
+        for group, count in zip(*np.unique(wanted, return_counts=True), strict=True):
+            drawn = self.pools.draw((grouping, int(group)), int(count))
+            entries += [
+                self.answered(place, at, grouping, int(group))
+                for place, at in zip(drawn.places.tolist(), drawn.at.tolist(), strict=True)
+            ]
         self.ledger.fold(entries)
         self.ledger.place()
 
-    def answered(self, place: int, grouping: str, group: int) -> OutcomeEntry:
+    def answered(self, place: int, at: float, grouping: str, group: int) -> OutcomeEntry:
         """The label of one prediction.
 
         Args:
             place: of the stretch and cell that it came in.
+            at: when it came.
             grouping: that it was drawn for.
             group: its number.
         """
@@ -303,7 +321,6 @@ class Watched:
         self.labels += 1
         number = self.labels
         name = str(group) if grouping == REGION else CLASSES[group]
-        at = self.history.times[step] + (self.rng.random() - 0.5) / self.scenario.batches_per_day * DAY
         fact = Fact(
             f"r{number}",
             f"i{number}",
