@@ -109,7 +109,7 @@ def test_a_region_that_is_confirmed_to_be_bad_is_told_and_once_mended_is_resolve
     }
     told = firing["annotations"]
     assert "is below alerts.min_accuracy (80%)" in told["description"]
-    assert "at most 5% is false on average" in told["description"]
+    assert "The false discovery rate of all confirmed findings" in told["description"]
     assert told["runbook_url"] == f"https://credence.example/docs/runbooks/{name}"
     assert (ROOT / f"docs/runbooks/{name}.md").is_file()
     assert told["page_url"] == "https://credence.example/?model=sorter&grouping=region&group=south"

@@ -13,11 +13,11 @@ from benchmarks.studies.inputs_labelled import WAYS, LabelStream, Way
 from benchmarks.studies.inputs_watched import (
     CHANGING,
     HEALTHY,
-    MARKS_PER_WINDOW,
     Stream,
     Watched,
     watch,
 )
+from service.domain.traffic_marks import SLOTS_PER_WINDOW
 from service.replay.digits import digits_recordings
 from service.statistics.drift import drift_label_shares
 
@@ -62,7 +62,7 @@ def confirmed(change: Change, way: Way, seen: list[Watched]) -> np.ndarray:
 @pytest.mark.parametrize("classifier", [LOGISTIC, NAIVE_BAYES])
 def test_noisy_images_of_a_group_have_drifted_within_a_window(classifier: int) -> None:
     for seen in streams(classifier, "noise"):
-        assert seen.flagged("any")[HEALTHY : HEALTHY + MARKS_PER_WINDOW, CHANGING].any()
+        assert seen.flagged("any")[HEALTHY : HEALTHY + SLOTS_PER_WINDOW, CHANGING].any()
 
 
 @pytest.mark.parametrize("classifier", [LOGISTIC, NAIVE_BAYES])
