@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--redis", choices=["standalone", "cluster"], default="standalone", help="the Redis that tests run on"
     )
+    parser.addoption("--pictures", type=Path, help="the folder for a picture of every page that tests show")
 
 
 def pytest_configure() -> None:

@@ -115,9 +115,10 @@ def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[
 
 
 @pytest.fixture
-def shown(chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
+def shown(request: pytest.FixtureRequest, chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
     """Shows a snapshot of model `m`; the page must not complain."""
     complaints: list[str] = []
+    pages: list[Page] = []
     with ExitStack() as stack:
 
         def show(
@@ -135,7 +136,11 @@ def shown(chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
             context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
             page = stack.enter_context(closing(attentive(context, complaints)))
             page.goto(f"http://127.0.0.1:{server.port}{place}")
+            pages.append(page)
             return page
 
         yield show
+        if (folder := request.config.getoption("--pictures")) is not None:
+            for number, page in enumerate(pages):
+                page.screenshot(path=folder / f"{request.node.name}-{number}.png")
     assert complaints == []
