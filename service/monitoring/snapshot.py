@@ -106,13 +106,18 @@ class ModelSnapshot:
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong as of the snapshot's time; found once, as every reader asks for it."""
-        return tuple(one for one in listed_problems(self) if one.alerts)
+        """What is wrong as of the snapshot's time."""
+        return tuple(one for one in self._problems_and_notes if one.alerts)
 
     @cached_property
     def notes(self) -> tuple[Problem, ...]:
         """What is confirmed, and no problem: no alert fires about it."""
-        return tuple(one for one in listed_problems(self) if not one.alerts)
+        return tuple(one for one in self._problems_and_notes if not one.alerts)
+
+    @cached_property
+    def _problems_and_notes(self) -> tuple[Problem, ...]:
+        """Found once, as every reader asks for them."""
+        return listed_problems(self)
 
 
 def take_snapshot(
