@@ -3,7 +3,7 @@
 The consumer runs as it does in service and reads all partitions, while predictions are written: those of a
 stream with 20,000 cells, 100 in a record, or with `--stream` those of one in `benchmarks/streams.py`. There,
 the grouping with the most groups requests labels, so that all of them have pools. What the consumer has in
-use is what the system tells of its process; what Redis has is its own figure.
+use is what the system reports for its process; that of Redis is its own figure.
 """
 
 from __future__ import annotations

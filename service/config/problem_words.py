@@ -46,14 +46,14 @@ _WANTED = {
 
 @dataclass(frozen=True)
 class Notation:
-    """How what is wrong was written.
+    """The notation of the document with the errors.
 
     Attributes:
         wanted: what a value must be, by the type of error, where that depends on the notation.
-        null: what is said of a value that is null.
-        misread: what is said of a value of another kind where text is wanted.
-        mapping: what a mapping is called.
-        unknown_key: what is said of an unknown key at a path.
+        null: message about a value that is null.
+        misread: message about a value of another kind where text is required.
+        mapping: name of a mapping.
+        unknown_key: message about an unknown key at a path.
     """
 
     wanted: Mapping[str, str]
