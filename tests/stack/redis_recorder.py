@@ -6,6 +6,7 @@ import re
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -32,6 +33,8 @@ class RedisRecorder:
         self._port = port
         self._admin = redis.Redis(port=port)
         self._users: dict[str, str] = {}
+        self._gone: set[str] = set()
+        self._looked = 0.0
         self._seen: dict[str, dict[tuple[str, ...], Command]] = {}
         self._quick = "(gone)"
         self._heard: bytes = b""
@@ -74,6 +77,7 @@ class RedisRecorder:
                     continue
                 *lines, waiting = waiting.split(b"\r\n")
                 heard = [told for line in lines if (told := _LINE.fullmatch(line))]
+                self._forget_users()
                 self._know_users({told[1].decode() for told in heard} - {"lua"})
                 for told in heard:
                     address = told[1].decode()
@@ -98,6 +102,16 @@ class RedisRecorder:
         """Learn who is behind them, before anything else: who is quick has gone again soon."""
         if addresses - self._users.keys():
             self._users |= {each["addr"]: each["user"] for each in self._admin.client_list()}
+
+    def _forget_users(self) -> None:
+        """Forget who was gone a second ago and still is: another user's client may have that port next."""
+        if time.monotonic() < self._looked + 1:
+            return
+        gone = self._users.keys() - {each["addr"] for each in self._admin.client_list()}
+        for address in gone & self._gone:
+            del self._users[address]
+        self._gone = gone - self._gone
+        self._looked = time.monotonic()
 
     def __enter__(self) -> Self:
         self._thread.start()
