@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 
 from kafka import TopicPartition
@@ -18,7 +18,6 @@ from consumers.polling import Poller
 from service.domain.errors import Unavailable
 from service.kafka.topic_metadata import TopicLog
 from service.store.consumer_health import ConsumerHealth, HealthStore
-from service.store.recent_reports import Loss
 
 log = logging.getLogger(__name__)
 
@@ -110,14 +109,11 @@ class HealthReporter:
                 partition_count=topic_log.partition_count(),
                 lag_records=sum(records for records, _ in behind.values()),
                 lag_seconds=max(0.0, now - min(waiting_since, default=now)),
-                messages=refusals.messages(now),
-                refused=refusals.by_reason(now),
+                refused=refusals.by_reason(),
                 clock_ahead=self._store.clock_ahead(now),
             )
         )
-        losses = assignment.continuity.losses
-        self._store.losses.add(losses, now)
-        losses.clear()
+        self.report_counts(assignment)
         if monotonic() >= self._tidy_at:
             self._tidy_at = monotonic() + _TIDY_SECONDS
             self._store.remove_forgotten(now)
@@ -135,10 +131,21 @@ class HealthReporter:
             one.state == "running" and not one.lag_records and one.written_at > since for one in members
         )
 
-    def leave(self, losses: Iterable[Loss] = ()) -> None:
-        """Report what was lost lately, and remove the report of a consumer that stops as it was asked to."""
+    def report_counts(self, assignment: Assignment) -> None:
+        """Add what is lost and processed since the last report; without Redis the next one has it."""
+        now = self._clock()
+        losses, refusals = assignment.continuity.losses, assignment.step.refusals
         try:
-            self._store.losses.add(losses, self._clock())
+            self._store.losses.add(losses, now)
+            losses.clear()
+            self._store.intake.add(refusals.unreported(self._role), now)
+            refusals.reported()
+        except Unavailable as error:
+            log.debug("no report of counts", extra={"role": self._role, "cause": str(error)})
+
+    def leave(self) -> None:
+        """Remove the report of a consumer that stops as it was asked to; what it lost and refused stays."""
+        try:
             self._store.remove(self._role, self._member)
         except Unavailable as error:
             log.debug("the report of this consumer stays for a day", extra={"cause": str(error)})

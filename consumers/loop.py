@@ -72,7 +72,6 @@ class ConsumerLoop:
         outages: Outages,
     ) -> None:
         self.state: State = "starting"
-        self.last_turn = monotonic()
         self._consumer = consumer
         self._step = step
         self._metrics = metrics
@@ -100,7 +99,7 @@ class ConsumerLoop:
         )
         self._cause: Exception | None = None
         self._has_metadata = False
-        self._last_flush = self._last_contact = monotonic()
+        self.last_turn = self._last_flush = self._last_contact = monotonic()
         self._backoff = 0.0
         self._resume_at = -math.inf
 
@@ -116,7 +115,8 @@ class ConsumerLoop:
             while not self._stopping.is_set():
                 self._turn()
             self._flush_before_leaving()
-            self._reporter.leave(self._continuity.losses)
+            self._reporter.report_counts(self._assignment)
+            self._reporter.leave()
         except Unreadable as error:
             self.state, self._cause = "unreadable", error
             self._flush_before_leaving()

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from consumers.dead_letters import Rejected
-from service.store.consumer_health import RefusedMessages
+from service.store.recent_reports import Intake, RefusedMessages
 
 log = logging.getLogger(__name__)
 
@@ -20,12 +23,12 @@ LOG_SECONDS = 60.0
 """Between two log lines about one reason."""
 
 _BIN_SECONDS = 300.0
-_BINS = 12
-"""An hour."""
+_MOST_BINS = 13
+"""Kept while Redis takes no reports: at least an hour."""
 
 _LONGEST_DETAIL = 200
-_FIELD_IN_DETAIL = re.compile(r"`(?:\$(?:\[\d+\])?\.)?([a-z_]+)|^([a-z_]+)(?:: | is )")
-"""Details name a field in backticks, as a path or alone, or begin with it."""
+_FIELD_IN_DETAIL = re.compile(r"`([a-z_]+)|^([a-z_]+)(?:[.\[][^ ]*)?(?:: | is )")
+"""Details name a field in backticks, or begin with its path."""
 
 _FIELD_OF_REASON = {
     "unknown_model": "model",
@@ -38,9 +41,6 @@ _FIELD_OF_REASON = {
 }
 """Of the reasons that are about one field, whatever the detail says."""
 
-_TYPES = frozenset({"str", "int", "float", "bool", "object", "array", "null", "datetime"})
-"""Also in backticks in details."""
-
 
 @dataclass
 class _Reason:
@@ -48,6 +48,7 @@ class _Reason:
 
     Attributes:
         first: the first of them.
+        last_at: when the last one was refused, seconds since the epoch.
         logged_at: when a log line was last written about them, seconds since the epoch.
         unlogged: how many were refused since then.
     """
@@ -61,11 +62,12 @@ class _Reason:
 
 @dataclass
 class _Bin:
-    """Messages of five minutes."""
+    """Messages of five minutes, which began at `at`."""
 
-    number: int
+    at: float
     messages: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    is_reported: bool = False
 
 
 class Refusals:
@@ -73,12 +75,13 @@ class Refusals:
 
     def __init__(self) -> None:
         self._reasons: dict[str, _Reason] = {}
-        self._bins: deque[_Bin] = deque(maxlen=_BINS)
+        self._bins: deque[_Bin] = deque(maxlen=_MOST_BINS)
+        self._process = secrets.token_hex(4)
 
     def note(self, rejected: Sequence[Rejected], *, messages: int, now: float) -> None:
         """Count the messages of one batch, of which some are refused; log each new reason at once."""
         current = self._bin(now)
-        current.messages += messages
+        current.messages, current.is_reported = current.messages + messages, False
         for one in rejected:
             reason = one.error.reason
             current.refused[reason] += 1
@@ -99,41 +102,35 @@ class Refusals:
                 _log(known, known.unlogged)
                 known.unlogged, known.logged_at = 0, now
 
-    def by_reason(self, now: float) -> tuple[RefusedMessages, ...]:
+    def by_reason(self) -> tuple[RefusedMessages, ...]:
         """What was refused since the start, the most frequent reason first."""
-        recent: Counter[str] = Counter()
-        for each in self._last_hour(now):
-            recent.update(each.refused)
+        return self._with_examples({reason: known.count for reason, known in self._reasons.items()})
+
+    def unreported(self, role: str) -> list[Intake]:
+        """What was processed in every five minutes of which not all is reported."""
+        return [
+            Intake(role, self._process, each.messages, self._with_examples(each.refused), each.at)
+            for each in self._bins
+            if not each.is_reported
+        ]
+
+    def reported(self) -> None:
+        """Note that everything so far is reported; only the newest five minutes can change."""
+        for each in self._bins:
+            each.is_reported = True
+
+    def _with_examples(self, counts: Mapping[str, int]) -> tuple[RefusedMessages, ...]:
         found = (
-            RefusedMessages(
-                reason=reason,
-                count=known.count,
-                recent=recent[reason],
-                last_at=known.last_at,
-                topic=known.first.topic,
-                partition=known.first.partition,
-                offset=known.first.offset,
-                index=known.first.index,
-                field=known.first.field,
-                detail=known.first.detail,
-            )
-            for reason, known in self._reasons.items()
+            replace(self._reasons[reason].first, count=count, last_at=self._reasons[reason].last_at)
+            for reason, count in counts.items()
         )
         return tuple(sorted(found, key=lambda one: (-one.count, one.reason)))
 
-    def messages(self, now: float) -> int:
-        """Messages of the last hour, refused ones included."""
-        return sum(each.messages for each in self._last_hour(now))
-
     def _bin(self, now: float) -> _Bin:
-        number = int(now // _BIN_SECONDS)
-        if not self._bins or self._bins[-1].number != number:
-            self._bins.append(_Bin(number))
+        at = now - now % _BIN_SECONDS
+        if not self._bins or self._bins[-1].at != at:
+            self._bins.append(_Bin(at))
         return self._bins[-1]
-
-    def _last_hour(self, now: float) -> list[_Bin]:
-        newest = int(now // _BIN_SECONDS)
-        return [each for each in self._bins if newest - _BINS < each.number <= newest]
 
 
 def _example(rejected: Rejected, now: float) -> RefusedMessages:
@@ -141,7 +138,6 @@ def _example(rejected: Rejected, now: float) -> RefusedMessages:
     return RefusedMessages(
         reason=error.reason,
         count=1,
-        recent=1,
         last_at=now,
         topic=place.topic,
         partition=place.partition,
@@ -154,8 +150,8 @@ def _example(rejected: Rejected, now: float) -> RefusedMessages:
 
 def field_of(reason: str, detail: str) -> str:
     """Name of the field that a refusal is about; empty if it is about none, or not one alone."""
-    names = (in_backticks or first for in_backticks, first in _FIELD_IN_DETAIL.findall(detail))
-    return next((name for name in names if name not in _TYPES), _FIELD_OF_REASON.get(reason, ""))
+    found = _FIELD_IN_DETAIL.search(detail)
+    return _FIELD_OF_REASON.get(reason, "") if found is None else found[1] or found[2]
 
 
 def _log(known: _Reason, count: int) -> None:

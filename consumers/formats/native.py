@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from consumers.formats.decode_errors import bad_field, not_json
 from service.domain.errors import BadMessage
 from service.domain.messages import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES
 
@@ -76,7 +77,6 @@ _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_label = msgspec.json.Decoder(WireLabel).decode
 
 _ARRAY_START = re.compile(rb"\s*\[")
-_QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 
 _SHORTEST_PREDICTION_BYTES = 45
 _PIECE_BYTES = 262_144
@@ -228,7 +228,6 @@ def attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: 
             str(value, "utf-8")
         return decode(value)
     except msgspec.ValidationError as error:
-        reason = "missing_field" if "missing required field" in str(error) else "invalid_field"
-        return BadMessage(reason, _QUOTED.sub("(value)", str(error)))
+        return bad_field(error)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        return BadMessage("malformed_json", f"not JSON: {type(error).__name__}")
+        return not_json(error)

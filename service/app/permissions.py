@@ -20,6 +20,7 @@ from service.store.keys import (
     hash_key_key,
     idempotency_key,
     identity_key,
+    intake_key,
     leader_since_key,
     lease_key,
     losses_key,
@@ -91,9 +92,10 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
     # Of every consumer: the script records that Redis has lost data.
     follows = ("bind_topic", "rewind_topic", "note_reset")
-    health = (consumers_key(prefix), losses_key(prefix), identity_key(prefix), reset_key(prefix))
+    recent = (losses_key(prefix), intake_key(prefix))
+    health = (consumers_key(prefix), *recent, identity_key(prefix), reset_key(prefix))
     reports = {"HSET", "HGET", "HVALS", "HDEL", "HSETNX", "TIME"} | _TRANSACTION
-    shows = (consumers_key(prefix), losses_key(prefix), vendor_calls_key(prefix), reset_key(prefix))
+    shows = (consumers_key(prefix), *recent, vendor_calls_key(prefix), reset_key(prefix))
     return {
         "predictions": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL", "HKEYS", "LRANGE"}),

@@ -12,9 +12,9 @@ from typing import Literal
 import msgspec
 
 from service.store.connection import Connection
-from service.store.consumer_health import ROUNDS, ConsumerHealth, HealthStore, RefusedMessages
+from service.store.consumer_health import ROUNDS, ConsumerHealth, HealthStore
 from service.store.lease import Leader, current_leader
-from service.store.recent_reports import Loss, VendorCalls, vendor_calls
+from service.store.recent_reports import Intake, Loss, RefusedMessages, VendorCalls, vendor_calls
 from service.store.resets import RedisReset, ResetStore
 
 Role = Literal["predictions", "labels"]
@@ -35,7 +35,7 @@ class RoleState:
         lag_records: records that are not processed, of the partitions of reporting consumers.
         lag_seconds: age of the last processed record of the partition that lags most; 0 while none waits.
         messages: processed in the last hour, refused ones included.
-        refused: by reason, of all consumers together, the most frequent in the last hour first.
+        refused: in the last hour by reason, of all consumers together, the most frequent first.
         unassigned: partitions that no reporting consumer has.
     """
 
@@ -74,6 +74,7 @@ class PipelineState:
         reset: data that Redis lost, unless an operator has acknowledged it.
         estimates_at: when the oldest estimates of any model were computed; None before the first.
         losses: of the last hour, by partition.
+        intake: messages processed and refused in the last hour, also by consumers that are gone.
         vendor_calls: to the vendor API, of the last minutes.
     """
 
@@ -83,6 +84,7 @@ class PipelineState:
     reset: RedisReset | None
     estimates_at: float | None = None
     losses: Sequence[Loss] = ()
+    intake: Sequence[Intake] = ()
     vendor_calls: Sequence[VendorCalls] = ()
 
     @property
@@ -103,8 +105,8 @@ class PipelineState:
             silent=[one for one in consumers if one not in reporting],
             lag_records=sum(one.lag_records for one in reporting),
             lag_seconds=max((one.lag_seconds for one in reporting), default=0.0),
-            messages=sum(one.messages for one in reporting),
-            refused=_by_reason(refused for one in reporting for refused in one.refused),
+            messages=sum(one.messages for one in self.intake if one.role == role),
+            refused=_by_reason(refused for one in self.intake if one.role == role for refused in one.refused),
             unassigned=sorted(set(range(count)) - assigned),
         )
 
@@ -128,12 +130,13 @@ def read_pipeline(connection: Connection, *, now: float, estimates_at: float | N
         reset=ResetStore(connection).reset(),
         estimates_at=estimates_at,
         losses=health.losses.recent(now),
+        intake=health.intake.recent(now),
         vendor_calls=vendor_calls(connection).recent(now),
     )
 
 
 def _by_reason(refused: Iterable[RefusedMessages]) -> list[RefusedMessages]:
-    """Counts of several consumers, added up; the example is that of the consumer that refused most."""
+    """Counts of several reports, added up; the example is that of the report with the highest count."""
     found: dict[str, RefusedMessages] = {}
     for one in sorted(refused, key=lambda each: -each.count):
         known = found.get(one.reason)
@@ -143,8 +146,7 @@ def _by_reason(refused: Iterable[RefusedMessages]) -> list[RefusedMessages]:
             else msgspec.structs.replace(
                 known,
                 count=known.count + one.count,
-                recent=known.recent + one.recent,
                 last_at=max(known.last_at, one.last_at),
             )
         )
-    return sorted(found.values(), key=lambda one: (-one.recent, -one.count, one.reason))
+    return sorted(found.values(), key=lambda one: (-one.count, one.reason))

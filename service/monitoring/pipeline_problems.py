@@ -9,7 +9,8 @@ from service.monitoring.loss_problems import listed, loss_problems, vendor_probl
 from service.monitoring.pipeline import ROLES, PipelineState, RoleState
 from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.problem import SEVERITIES, Severity
-from service.store.consumer_health import ConsumerHealth, RefusedMessages
+from service.store.consumer_health import ConsumerHealth
+from service.store.recent_reports import RefusedMessages
 from service.store.resets import RedisReset
 
 LAGGING_SECONDS = 300.0
@@ -63,8 +64,8 @@ def _role_line(role: RoleState) -> str:
     for state in ("paused", "unreadable", "waiting", "refused", "starting"):
         if stopped := len(role.in_state(state)):
             text += f", {stopped} {state}"
-    if recent := sum(one.recent for one in role.refused):
-        text += f", {recent:,} of {role.messages:,} messages refused in the last hour"
+    if refused := sum(one.count for one in role.refused):
+        text += f", {refused:,} of {role.messages:,} messages refused in the last hour"
     return text
 
 
@@ -181,12 +182,11 @@ def _stopped(one: ConsumerHealth, severity: Severity, what: str, now: float) -> 
 
 
 def _of_refused(role: RoleState) -> Iterator[PipelineProblem]:
-    refused = [one for one in role.refused if one.recent]
-    count = sum(one.recent for one in refused)
+    count = sum(one.count for one in role.refused)
     if not count:
         return
     many = any(
-        one.recent >= REFUSED_MESSAGES and one.recent > REFUSED_SHARE * role.messages for one in refused
+        one.count >= REFUSED_MESSAGES and one.count > REFUSED_SHARE * role.messages for one in role.refused
     )
     yield PipelineProblem(
         f"messages_refused:{role.role}",
@@ -194,7 +194,7 @@ def _of_refused(role: RoleState) -> Iterator[PipelineProblem]:
         "CredenceDeadLetters" if many else None,
         None,
         f"{count:,} of {role.messages:,} messages of {role.role} were refused in the last hour: "
-        f"{_reasons(refused)} List them with `credence dead-letters list`.",
+        f"{_reasons(role.refused)} List them with `credence dead-letters list`.",
     )
 
 

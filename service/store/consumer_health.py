@@ -12,38 +12,13 @@ import msgspec
 
 from service.store.connection import Connection, translate_redis_errors
 from service.store.keys import consumers_key, identity_key
-from service.store.recent_reports import losses
+from service.store.recent_reports import RefusedMessages, intake, losses
 
 ROUNDS = "rounds"
 """Role in the reports of processes that may lead."""
 
 FORGOTTEN_SECONDS = 86_400.0
 """After so long without a report a consumer is no longer shown, and its report is removed."""
-
-
-class RefusedMessages(msgspec.Struct, frozen=True):
-    """Messages that one consumer has refused for one reason since it started, and the first of them.
-
-    Attributes:
-        count: how many.
-        recent: how many of them in the last hour.
-        last_at: when the last one was refused, seconds since the epoch.
-        topic: of the first one, as `partition` and `offset`.
-        index: its position in an array of predictions; None for a single message.
-        field: name of the field that is wrong; empty if it is none, or not one alone.
-        detail: why, in a sentence without message content.
-    """
-
-    reason: str
-    count: int
-    recent: int
-    last_at: float
-    topic: str
-    partition: int
-    offset: int
-    index: int | None
-    field: str
-    detail: str
 
 
 class ConsumerHealth(msgspec.Struct, frozen=True):
@@ -60,8 +35,7 @@ class ConsumerHealth(msgspec.Struct, frozen=True):
         partition_count: of the topic; 0 while unknown.
         lag_records: records of its partitions that are not processed yet.
         lag_seconds: age of the last processed record while others wait; 0 while none waits.
-        messages: processed in the last hour, refused ones included.
-        refused: by reason.
+        refused: since it started, by reason, the most frequent first.
         clock_ahead: seconds by which its clock is ahead of Redis's; None if unknown.
     """
 
@@ -77,7 +51,6 @@ class ConsumerHealth(msgspec.Struct, frozen=True):
     partition_count: int = 0
     lag_records: int = 0
     lag_seconds: float = 0.0
-    messages: int = 0
     refused: tuple[RefusedMessages, ...] = ()
     clock_ahead: float | None = None
 
@@ -91,10 +64,12 @@ class HealthStore:
 
     Attributes:
         losses: what consumers lost lately.
+        intake: messages that they processed and refused lately.
     """
 
     def __init__(self, connection: Connection) -> None:
         self.losses = losses(connection)
+        self.intake = intake(connection)
         self._connection = connection
         self._key = consumers_key(connection.prefix)
 

@@ -36,6 +36,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{leader}:since` | string | when the lease was last taken, not renewed (s) | for ever |
 | `P:{pipeline}:consumers` | hash | role, `/` and member -> JSON of a consumer's health (`service/store/consumer_health.py`) | until the consumer stops; a day after its last report |
 | `P:{pipeline}:losses` | hash | role, kind, partition and time -> JSON of what a partition lost (`service/store/recent_reports.py`) | 65 minutes, then until the next report |
+| `P:{pipeline}:intake` | hash | role, five minutes and a random id -> JSON of the messages that one consumer processed and refused | 65 minutes, then until the next report |
 | `P:{pipeline}:vendor_calls` | hash | minute, process and vendor -> JSON of the calls to the vendor API, and of those that failed | 7 minutes, then until the next report |
 | `P:{pipeline}:identity` | hash | `id`: of the data in this Redis, drawn when a consumer first finds none; `since` (s); `read:<topic>/<p>`: a mark of a partition that is read; `after:<id>`: when the loss of the data with this id was recorded (s) | for ever |
 | `P:{pipeline}:reset` | hash | a loss of data: `since` (s), `kind`, `store` (the lost id), `labels_before`, `labels_now`, `records:<topic>/<p>` (the offset that was committed to Kafka) | until `credence reset acknowledge` |
@@ -140,6 +141,11 @@ def consumers_key(prefix: str) -> str:
 def losses_key(prefix: str) -> str:
     """What the topics' partitions lost."""
     return f"{prefix}:{{pipeline}}:losses"
+
+
+def intake_key(prefix: str) -> str:
+    """Processed and refused messages, by five minutes."""
+    return f"{prefix}:{{pipeline}}:intake"
 
 
 def vendor_calls_key(prefix: str) -> str:

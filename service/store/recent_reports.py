@@ -1,4 +1,4 @@
-"""Recent reports in Redis, for every process to show: what topics lost, and calls of vendors that failed.
+"""Recent reports in Redis, for every process to show: losses, refused messages, failed calls of vendors.
 
 They outlive the process that wrote them, as the alerts about them do.
 """
@@ -12,7 +12,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 from service.store.connection import Connection, translate_redis_errors
-from service.store.keys import losses_key, vendor_calls_key
+from service.store.keys import intake_key, losses_key, vendor_calls_key
 
 LossKind = Literal["deleted", "recreated", "truncated"]
 
@@ -41,6 +41,52 @@ class Loss(msgspec.Struct, frozen=True):
         return f"{self.role}/{self.kind}/{self.partition}/{self.at}"
 
 
+class RefusedMessages(msgspec.Struct, frozen=True):
+    """Messages that are refused for one reason, and an example without message content.
+
+    Attributes:
+        count: how many.
+        last_at: when the last one was refused, seconds since the epoch.
+        topic: of the example, as `partition` and `offset`.
+        index: its position in an array of predictions; None for a single message.
+        field: name of the field that is wrong; empty if it is none, or not one alone.
+        detail: why, in a sentence without message content.
+    """
+
+    reason: str
+    count: int
+    last_at: float
+    topic: str
+    partition: int
+    offset: int
+    index: int | None
+    field: str
+    detail: str
+
+
+class Intake(msgspec.Struct, frozen=True):
+    """Messages that one consumer processed in five minutes.
+
+    Attributes:
+        role: of the consumer, `predictions` or `labels`.
+        process: a random id of the consumer.
+        messages: all of them, refused ones included.
+        refused: by reason.
+        at: when the five minutes began, seconds since the epoch.
+    """
+
+    role: str
+    process: str
+    messages: int
+    refused: tuple[RefusedMessages, ...]
+    at: float
+
+    @property
+    def name(self) -> str:
+        """What tells it from other reports; a later report of the same five minutes replaces it."""
+        return f"{self.role}/{self.at:.0f}/{self.process}"
+
+
 class VendorCalls(msgspec.Struct, frozen=True):
     """Calls of one vendor that one process answered in one minute.
 
@@ -63,7 +109,7 @@ class VendorCalls(msgspec.Struct, frozen=True):
         return f"{self.at:.0f}/{self.process}/{self.vendor}"
 
 
-Report = TypeVar("Report", Loss, VendorCalls)
+Report = TypeVar("Report", Loss, Intake, VendorCalls)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -87,7 +133,8 @@ class RecentReports(Generic[Report]):
         """Store reports, which replace those with the same name; remove old ones."""
         if encoded := {report.name: _encode(report) for report in reports}:
             with translate_redis_errors():
-                self._client.hset(self._key, mapping=encoded)
+                if not self._client.hset(self._key, mapping=encoded):
+                    return  # all replaced earlier ones, after which old ones were removed
                 if old := [name for name, report in self._reports() if not self._is_recent(report, now)]:
                     self._client.hdel(self._key, *old)
 
@@ -110,6 +157,11 @@ class RecentReports(Generic[Report]):
 def losses(connection: Connection) -> RecentReports[Loss]:
     """What consumers lost in the last hour, and in the five minutes in which an alert may still end."""
     return RecentReports(connection, losses_key(connection.prefix), Loss, seconds=3_900.0)
+
+
+def intake(connection: Connection) -> RecentReports[Intake]:
+    """Messages of at least the last hour."""
+    return RecentReports(connection, intake_key(connection.prefix), Intake, seconds=3_900.0)
 
 
 def vendor_calls(connection: Connection) -> RecentReports[VendorCalls]:

@@ -59,23 +59,44 @@ def test_a_clock_that_is_set_back_stops_no_line(logged: pytest.LogCaptureFixture
     refusals.note([rejected()], messages=1, now=NOW)
     refusals.note([rejected()], messages=1, now=NOW - 86_400)
     assert counts(logged) == [("invalid_field", 1), ("invalid_field", 1)]
-    assert refusals.messages(NOW - 86_400) == 1
+    assert [one.at for one in refusals.unreported("labels")] == [NOW, NOW - 86_400]
 
 
-def test_counts_by_reason_keep_the_first_as_an_example_and_know_the_last_hour() -> None:
+def test_counts_by_reason_keep_the_first_as_an_example() -> None:
     refusals = Refusals()
     refusals.note([rejected(offset=3, index=2)], messages=10, now=NOW)
     refusals.note([rejected(offset=4), rejected("b")], messages=20, now=NOW + 7_200)
-    first, second = refusals.by_reason(NOW + 7_201)
-    assert (first.reason, first.count, first.recent, first.offset, first.index) == (
-        "invalid_field",
-        2,
-        1,
-        3,
-        2,
-    )
+    first, second = refusals.by_reason()
+    assert (first.reason, first.count, first.offset, first.index) == ("invalid_field", 2, 3, 2)
     assert (first.last_at, second.reason, second.count) == (NOW + 7_200, "b", 1)
-    assert refusals.messages(NOW + 7_201) == 20
+
+
+def test_every_five_minutes_are_reported_until_redis_has_them() -> None:
+    refusals = Refusals()
+    refusals.note([rejected()], messages=10, now=NOW + 1)
+    refusals.note([], messages=20, now=NOW + 299)
+    refusals.note([rejected("b")], messages=40, now=NOW + 300)
+
+    def unreported() -> list[tuple[float, int, list[tuple[str, int]]]]:
+        found = refusals.unreported("labels")
+        return [(one.at, one.messages, [(each.reason, each.count) for each in one.refused]) for one in found]
+
+    first, second = (NOW, 30, [("invalid_field", 1)]), (NOW + 300, 40, [("b", 1)])
+    assert unreported() == [first, second]
+    assert unreported() == [first, second], "Redis did not answer"
+    refusals.reported()
+    assert unreported() == []
+    refusals.note([rejected("b")], messages=2, now=NOW + 310)
+    assert unreported() == [(NOW + 300, 42, [("b", 2)])]
+
+
+def test_without_redis_no_more_than_an_hour_is_kept() -> None:
+    refusals = Refusals()
+    for minute in range(200):
+        refusals.note([], messages=1, now=NOW + 60 * minute)
+    kept = refusals.unreported("labels")
+    assert len(kept) == 13
+    assert sum(one.messages for one in kept) >= 60
 
 
 def detail_of(value: bytes) -> BadMessage:

@@ -77,7 +77,7 @@ def test_a_consumer_that_is_paused_by_bad_messages_says_so_and_why(deploy: Deplo
         assert paused["severity"] == "critical"
         assert paused["alert"] == "CredenceConsumerPaused"
         assert "invalid_field" in paused["sentence"]
-        assert "got `int` - at `$.predicted_class`" in paused["sentence"]
+        assert "predicted_class: expected a string, got an integer" in paused["sentence"]
         (consumer,) = consumers(process, "predictions")
         assert consumer["state"] == "paused"
         assert wait_for(
@@ -110,6 +110,22 @@ def test_a_refused_message_is_reported_although_the_consumer_runs_on(deploy: Dep
         assert refused["severity"] == "info"
         assert refused["sentence"].startswith("1 of 31 messages of predictions were refused in the last hour")
         assert len(lines(process, "messages are refused")) == 1
+
+
+def test_refused_messages_are_reported_for_an_hour_although_the_consumer_restarts(deploy: Deploy) -> None:
+    deployment = deploy()
+    for number in range(12):
+        deployment.send("predictions", with_a_number_for_a_class(number), str(number))
+    deployment.producer.flush()
+    with deployment.process("run") as process:
+        wait_for(lambda: "messages_refused:predictions" in problems(process), seconds=40, what="the problem")
+        stop(process)
+    with deployment.process("run") as process:
+        found = wait_for(
+            lambda: problems(process).get("messages_refused:predictions"), seconds=40, what="the problem"
+        )
+    assert (found["severity"], found["alert"]) == ("warning", "CredenceDeadLetters")
+    assert found["sentence"].startswith("12 of 12 messages of predictions were refused")
 
 
 def in_state(process: Process, state: str) -> list[dict[str, Any]]:

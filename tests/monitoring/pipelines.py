@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from service.monitoring.pipeline import PipelineState
-from service.store.consumer_health import ConsumerHealth, RefusedMessages
+from service.store.consumer_health import ConsumerHealth
 from service.store.lease import Leader
+from service.store.recent_reports import Intake, RefusedMessages
 
 NOW = 1_800_000_000.0
 REFUSED = RefusedMessages(
     reason="invalid_field",
     count=500,
-    recent=500,
     last_at=NOW - 5,
     topic="predictions",
     partition=2,
     offset=17,
     index=None,
     field="predicted_class",
-    detail="Expected `str`, got `int` - at `$.predicted_class`",
+    detail="predicted_class: expected a string, got an integer",
 )
 
 
@@ -32,9 +32,13 @@ def consumer(role: str, member: str = "a:8401", **changes: Any) -> ConsumerHealt
         "partitions": (0, 1),
         "assigned_at": NOW - 900,
         "partition_count": 2,
-        "messages": 1_000,
     }
     return ConsumerHealth(role=role, member=member, **plain | changes)
+
+
+def intake(role: str, messages: int, *refused: RefusedMessages, process: str = "a1") -> Intake:
+    """Of the last five minutes."""
+    return Intake(role, process, messages, refused, NOW - 300)
 
 
 def state(*consumers: ConsumerHealth, **changes: Any) -> PipelineState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from pipelines import NOW, REFUSED, consumer, state
+from pipelines import NOW, REFUSED, consumer, intake, state
 
 from service.domain.times import duration
 from service.monitoring.pipeline import PipelineState, Role
@@ -33,18 +33,15 @@ def test_a_healthy_pipeline_has_no_problem_and_one_line() -> None:
 
 def test_a_paused_consumer_says_where_why_and_what_to_do() -> None:
     paused = consumer("predictions", state="paused", state_since=NOW - 180, refused=(REFUSED,))
-    found = pipeline_problems(state(paused), NOW)
-    assert [(one.key, one.severity) for one in found] == [
-        ("consumer_paused:predictions", "critical"),
-        ("messages_refused:predictions", "warning"),
-    ]
-    assert found[0].alert == "CredenceConsumerPaused"
-    assert found[0].since == NOW - 180
-    assert found[0].sentence == (
+    found = problem(state(paused))
+    assert (found.key, found.severity) == ("consumer_paused:predictions", "critical")
+    assert found.alert == "CredenceConsumerPaused"
+    assert found.since == NOW - 180
+    assert found.sentence == (
         "The consumer of predictions at a:8401 paused 3 min ago, because too many messages are bad: "
-        "invalid_field 500. Example: predictions, partition 2, offset 17: Expected `str`, got `int` - at "
-        "`$.predicted_class`. It discards nothing more. Fix the producer or the configuration, then restart "
-        "the consumer."
+        "invalid_field 500. Example: predictions, partition 2, offset 17: predicted_class: "
+        "expected a string, got an integer. It discards nothing more. Fix the producer or the "
+        "configuration, then restart the consumer."
     )
 
 
@@ -127,10 +124,10 @@ def test_a_short_wait_is_no_problem() -> None:
 
 
 def test_refused_messages_of_two_consumers_add_up_and_one_is_the_example() -> None:
-    few = replace(REFUSED, count=4, recent=3, offset=1)
-    at = state(consumer("predictions", refused=(few,)), consumer("predictions", "b:8401", refused=(REFUSED,)))
+    few = intake("predictions", 1_000, replace(REFUSED, count=3, offset=1))
+    at = state(intake=[few, intake("predictions", 1_000, REFUSED, process="b2")])
     (found,) = at.role("predictions").refused
-    assert (found.count, found.recent, found.offset) == (504, 503, 17)
+    assert (found.count, found.offset) == (503, 17)
     assert problem(at).sentence.startswith(
         "503 of 2,000 messages of predictions were refused in the last hour"
     )
@@ -143,7 +140,8 @@ def test_refused_messages_of_two_consumers_add_up_and_one_is_the_example() -> No
 def test_refused_messages_are_a_warning_from_the_alerts_thresholds_on(
     recent: int, messages: int, severity: str | None
 ) -> None:
-    at = state(consumer("labels", messages=messages, refused=(replace(REFUSED, recent=recent),)))
+    refused = (replace(REFUSED, count=recent),) if recent else ()
+    at = state(intake=[intake("labels", messages, *refused)])
     assert [one.severity for one in pipeline_problems(at, NOW)] == ([] if severity is None else [severity])
 
 

@@ -10,12 +10,13 @@ from service.monitoring.pipeline import PipelineState
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
-from service.store.consumer_health import ConsumerHealth, RefusedMessages
+from service.store.consumer_health import ConsumerHealth
 from service.store.lease import Leader
+from service.store.recent_reports import Intake, RefusedMessages
 from service.store.resets import RedisReset
 
 REFUSED = RefusedMessages(
-    "invalid_score", 3, 3, NOW, "predictions", 0, 5, None, "score", "the score must lie in [0, 1]"
+    "invalid_score", 3, NOW, "predictions", 0, 5, None, "score", "the score must lie in [0, 1]"
 )
 STATE = PipelineState(
     read_at=NOW,
@@ -26,6 +27,7 @@ STATE = PipelineState(
     leader=Leader("a:1", NOW),
     reset=RedisReset(NOW, "emptied", 9, 0, {"labels": 9}),
     estimates_at=NOW,
+    intake=[Intake("predictions", "a1", 500, (REFUSED,), NOW)],
 )
 
 

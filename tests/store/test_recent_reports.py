@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from service.monitoring.pipeline import read_pipeline
 from service.store.connection import Connection
 from service.store.keys import losses_key, vendor_calls_key
-from service.store.recent_reports import Loss, VendorCalls, losses, vendor_calls
+from service.store.recent_reports import Intake, Loss, VendorCalls, intake, losses, vendor_calls
 
 NOW = 1_800_000_000.0
 LOSS = Loss("predictions", "deleted", "credence.predictions", 3, 30, NOW)
@@ -19,6 +19,15 @@ def test_a_loss_is_shown_for_an_hour_to_every_process(connection: Connection) ->
     found = read_pipeline(connection, now=NOW + 3_600, estimates_at=None)
     assert [one.partition for one in found.losses] == [3, 4]
     assert losses(connection).recent(NOW + 4_000) == []
+
+
+def test_what_a_consumer_processed_is_shown_for_an_hour_after_its_end(connection: Connection) -> None:
+    early, late = (Intake("labels", process, 10, (), NOW) for process in ("before", "after"))
+    intake(connection).add([early], NOW + 299)
+    intake(connection).add([late, replace(late, role="predictions", messages=7)], NOW + 299)
+    found = read_pipeline(connection, now=NOW + 299 + 3_600, estimates_at=None)
+    assert [found.role(role).messages for role in ("labels", "predictions")] == [20, 7]
+    assert intake(connection).recent(NOW + 4_000) == []
 
 
 def test_a_report_that_is_sent_again_counts_once_and_a_later_one_replaces_it(connection: Connection) -> None:

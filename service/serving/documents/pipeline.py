@@ -33,8 +33,7 @@ class RefusedReason(Document):
     """Messages that were refused for one reason, and an example without message content."""
 
     reason: str
-    count: int = Field(description="since the consumers started")
-    recent: int = Field(description="in the last hour")
+    count: int = Field(description="in the last hour")
     last_at: Seconds
     topic: str = Field(description="of the example")
     partition: int = Field(description="of the example")
@@ -68,7 +67,7 @@ class RoleHealth(Document):
     lag_records: int
     lag_seconds: Seconds = Field(description="lag of the partition that lags most, in seconds")
     messages: int = Field(description="processed in the last hour, refused ones included")
-    refused: list[RefusedReason] = Field(description="the most frequent in the last hour first")
+    refused: list[RefusedReason] = Field(description="in the last hour, the most frequent reason first")
     unassigned: list[int] = Field(description="partitions that no consumer reads")
 
 
