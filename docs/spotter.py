@@ -123,8 +123,8 @@ class _Classifier:
     def predictions(self, numbers: range) -> Iterator[Record]:
         """What it says of some items."""
         pixels = self._world.pixels(numbers, degraded=False).reshape(len(numbers), -1)
-        told = np.round(self._regression.predict_proba(pixels / BRIGHTEST), 6).tolist()
-        for number, probabilities in zip(numbers, told, strict=True):
+        found = np.round(self._regression.predict_proba(pixels / BRIGHTEST), 6).tolist()
+        for number, probabilities in zip(numbers, found, strict=True):
             called = int(probabilities[1] >= THRESHOLD)
             prediction = Prediction(
                 model=MODEL,

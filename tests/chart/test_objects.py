@@ -333,12 +333,12 @@ def test_pods_of_a_role_spread_over_zones_and_nodes(chart: Chart) -> None:
 
 def test_every_pod_runs_where_it_is_told_to(chart: Chart) -> None:
     values = case("full")
-    told = values["pod"]
+    message = values["pod"]
     for labels, spec in chart.objects(values).pods():
-        assert told["labels"].items() <= labels.items()
-        assert told["nodeSelector"].items() <= spec["nodeSelector"].items()
+        assert message["labels"].items() <= labels.items()
+        assert message["nodeSelector"].items() <= spec["nodeSelector"].items()
         for key in ("tolerations", "affinity", "priorityClassName"):
-            assert spec[key] == told[key]
+            assert spec[key] == message[key]
 
 
 def test_a_role_may_differ_from_the_others_in_where_it_runs(chart: Chart) -> None:

@@ -18,7 +18,7 @@ TOKEN_SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "message"),
     [
         ("config.models.sorter.intervall", 0.9, "intervall"),
         ("config.kafka.partitions", 0, "partitions"),
@@ -33,9 +33,9 @@ TOKEN_SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     ],
 )
 def test_a_wrong_key_or_value_is_told_before_anything_is_installed(
-    chart: Chart, path: str, value: object, told: str
+    chart: Chart, path: str, value: object, message: str
 ) -> None:
-    with pytest.raises(RefusedError, match=told):
+    with pytest.raises(RefusedError, match=message):
         chart.text(changed(DEFAULT, path, value))
 
 
@@ -78,10 +78,10 @@ def test_what_the_chart_sets_itself_is_not_configured_twice(chart: Chart, path: 
 
 
 def test_topics_without_copies_are_told_of(chart: Chart) -> None:
-    told = "config.kafka.replication_factor is 1"
-    assert told in chart.notes(DEFAULT)
-    assert told not in chart.notes(changed(DEFAULT, "config.kafka.replication_factor", 3))
-    assert told not in chart.notes(changed(DEFAULT, "topics.create", value=False))
+    message = "config.kafka.replication_factor is 1"
+    assert message in chart.notes(DEFAULT)
+    assert message not in chart.notes(changed(DEFAULT, "config.kafka.replication_factor", 3))
+    assert message not in chart.notes(changed(DEFAULT, "topics.create", value=False))
 
 
 def test_a_page_with_names_of_its_own_is_not_told_to_be_at_the_loopback_address(chart: Chart) -> None:

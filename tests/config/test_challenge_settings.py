@@ -52,7 +52,7 @@ def test_a_pattern_tells_whether_the_challenger_agrees(votes: dict[str, str], pa
 
 
 @pytest.mark.parametrize(
-    ("changes", "path", "told"),
+    ("changes", "path", "found"),
     [
         ({"challenger": None}, "next.challenger", "must be text, but is empty"),
         ({"grouping": CHALLENGE}, "next.grouping", "must start with a letter or a digit"),
@@ -62,10 +62,10 @@ def test_a_pattern_tells_whether_the_challenger_agrees(votes: dict[str, str], pa
     ],
 )
 def test_what_makes_no_sense_of_a_challenge_is_refused(
-    tmp_path: Path, changes: dict[str, Any], path: str, told: str
+    tmp_path: Path, changes: dict[str, Any], path: str, found: str
 ) -> None:
     problems = refused(tmp_path, {"next": CHALLENGED | changes})
-    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+    assert any(at == f"models.mail.assessments.{path}" and found in problem for at, problem in problems), (
         problems
     )
 

@@ -66,7 +66,7 @@ def test_a_pattern_tells_who_says_that_it_is_positive(
 
 
 @pytest.mark.parametrize(
-    ("changes", "path", "told"),
+    ("changes", "path", "shown"),
     [
         ({"members": ["a", "a"]}, "votes.members", "differ from one another"),
         ({"members": None}, "votes.members", "must be a list"),
@@ -78,10 +78,10 @@ def test_a_pattern_tells_who_says_that_it_is_positive(
     ],
 )
 def test_what_makes_no_sense_of_an_ensemble_is_refused(
-    tmp_path: Path, changes: dict[str, Any], path: str, told: str
+    tmp_path: Path, changes: dict[str, Any], path: str, shown: str
 ) -> None:
     problems = refused(tmp_path, {"votes": VOTED | changes})
-    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+    assert any(at == f"models.mail.assessments.{path}" and shown in problem for at, problem in problems), (
         problems
     )
 
@@ -94,9 +94,9 @@ def test_vote_patterns_all_have_rows_whatever_the_bound_on_values(tmp_path: Path
 
 
 def test_vote_patterns_that_would_be_too_long_are_refused(tmp_path: Path) -> None:
-    [(path, told)] = refused(tmp_path, {"votes": VOTED}, bounds={"attribute_length": 2})
+    [(path, shown)] = refused(tmp_path, {"votes": VOTED}, bounds={"attribute_length": 2})
     assert path == "bounds.attribute_length"
-    assert "at least 3" in told
+    assert "at least 3" in shown
 
 
 def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "model", "path", "told"),
+    ("changes", "model", "path", "shown"),
     [
         ({"positive_class": "eggs"}, {}, "curve.positive_class", "must be one of the model's classes"),
         ({"positive_class": None}, {}, "curve.positive_class", "must be text"),
@@ -144,10 +144,10 @@ def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    tmp_path: Path, changes: dict[str, Any], model: dict[str, Any], path: str, told: str
+    tmp_path: Path, changes: dict[str, Any], model: dict[str, Any], path: str, shown: str
 ) -> None:
     problems = refused(tmp_path, {"curve": CURVE | changes}, **model)
-    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+    assert any(at == f"models.mail.assessments.{path}" and shown in problem for at, problem in problems), (
         problems
     )
 
@@ -163,9 +163,9 @@ def test_two_positive_classes_of_one_model_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_names_of_built_in_groupings_are_reserved(tmp_path: Path) -> None:
-    [(path, told)] = refused(tmp_path, {}, groupings={POSITIVE_SCORE: {"by": "predicted_class"}})
+    [(path, shown)] = refused(tmp_path, {}, groupings={POSITIVE_SCORE: {"by": "predicted_class"}})
     assert path == f"models.mail.groupings.{POSITIVE_SCORE}"
-    assert "reserved" in told
+    assert "reserved" in shown
 
 
 def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ class Shown:
 
     def _serve(self, theirs: socket.socket) -> None:
         with theirs, self._context.wrap_socket(theirs, server_side=True) as encrypted:
-            told: Any = encrypted.getpeercert()
-            self.names += [name for kind, name in told["subjectAltName"] if kind == "email"]
+            found: Any = encrypted.getpeercert()
+            self.names += [name for kind, name in found["subjectAltName"] if kind == "email"]
             encrypted.sendall(b".")
 
 

@@ -66,11 +66,11 @@ def test_arrival_times_do_not_depend_on_where_batches_end(times: list[float | No
 def test_a_record_that_is_dated_back_changes_no_arrival_time(
     times: list[float | None], is_dated_back: list[bool]
 ) -> None:
-    told = [NOW - 200, *times]
-    spoilt = told[:1] + [
+    shown = [NOW - 200, *times]
+    spoilt = shown[:1] + [
         NOW - 1e6 if back else time for time, back in zip(times, is_dated_back[: len(times)], strict=True)
     ]
-    honest, _ = arrival_times(records(*told), now=NOW, newest=-np.inf)
+    honest, _ = arrival_times(records(*shown), now=NOW, newest=-np.inf)
     found, _ = arrival_times(records(*spoilt), now=NOW, newest=-np.inf)
     assert (found <= honest).all()
     assert (found >= NOW - 200).all()

@@ -85,5 +85,5 @@ def test_the_dead_letter_of_a_label_has_the_time_and_headers_of_its_record(site:
     step = site.label_step()
     step.assign(0, 0)
     step.process(0, [label(5, true_class="bird"), label(6, "z")], NOW)
-    told = [(letter.record.timestamp, list(letter.record.headers)) for letter in site.letters.kept]
-    assert told == [(5_000, [("traceparent", b"00")]), (6_000, [("traceparent", b"00")])]
+    printed = [(letter.record.timestamp, list(letter.record.headers)) for letter in site.letters.kept]
+    assert printed == [(5_000, [("traceparent", b"00")]), (6_000, [("traceparent", b"00")])]

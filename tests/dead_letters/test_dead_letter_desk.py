@@ -133,9 +133,9 @@ def test_an_empty_topic_has_no_letters(deploy: Deploy) -> None:
 
 
 def test_nothing_is_sent_without_yes(refused: Deployment) -> None:
-    told = desk(refused, "replay", "--reason", "malformed_json")
-    assert "dry run: 2 of 2 would be" in told
-    assert told == desk(refused, "replay", "--reason", "malformed_json", "--dry-run")
+    result = desk(refused, "replay", "--reason", "malformed_json")
+    assert "dry run: 2 of 2 would be" in result
+    assert result == desk(refused, "replay", "--reason", "malformed_json", "--dry-run")
 
 
 def test_a_prediction_of_a_model_that_was_added_is_replayed_and_counted_once(deploy: Deploy) -> None:
@@ -176,9 +176,9 @@ def test_what_a_change_of_classes_reads_again_is_not_replayed_as_well(deploy: De
     with deployment.process("consume", "predictions") as process:
         consumed = 'credence_predictions_consumed_total{model="sorter"}'
         wait_for(lambda: process.metric(consumed) == 1, seconds=60, what="read again")
-        told = desk(deployment, "replay", "--yes")
-        assert "0 replayed, 1 skipped" in told
-        assert "read again" in told
+        result = desk(deployment, "replay", "--yes")
+        assert "0 replayed, 1 skipped" in result
+        assert "read again" in result
 
 
 def test_a_refused_prediction_is_replayed_after_a_change_of_classes_that_reads_nothing_again(
@@ -238,9 +238,9 @@ def test_a_message_that_was_cut_is_not_replayed(deploy: Deploy) -> None:
     deployment.producer.flush()
     with deployment.process("consume", "predictions"):
         letters_of(deployment, 1, seconds=60)
-    told = desk(deployment, "replay", "--yes")
-    assert "0 replayed, 1 skipped" in told
-    assert "not all of its message was kept" in told
+    result = desk(deployment, "replay", "--yes")
+    assert "0 replayed, 1 skipped" in result
+    assert "not all of its message was kept" in result
 
 
 def test_records_of_others_in_the_topic_are_shown_and_not_replayed(deploy: Deploy) -> None:

@@ -115,9 +115,9 @@ def test_a_message_goes_back_as_it_was(source: Site, connection: Connection) -> 
 def test_of_letters_of_the_same_message_one_is_sent(source: Site, connection: Connection) -> None:
     place = Place(source.topic, 0, 7, None, 5_000)
     letters = [letter(offset, place=place) for offset in range(3)]
-    told = outcomes(source, connection, letters)
-    assert told[0] != REPLAYED, "what is passed over is told first"
-    assert told.count(REPLAYED) == 1
+    printed = outcomes(source, connection, letters)
+    assert printed[0] != REPLAYED, "what is passed over is told first"
+    assert printed.count(REPLAYED) == 1
     assert outcomes(source, connection, letters[1:]).count(REPLAYED) == 0
     assert len(source.records()) == 1
 

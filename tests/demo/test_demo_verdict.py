@@ -314,9 +314,9 @@ def test_the_replay_counts_as_many_labels_as_the_interval_takes() -> None:
 
 
 def test_labels_of_the_weakest_camera_from_before_it_got_worse_cost_and_tell_nothing() -> None:
-    told = replace(recording(0.15), degraded_at=1_030.0)
+    shown = replace(recording(0.15), degraded_at=1_030.0)
     before = [n or 0 for n in random_labels_needed(recording(0.15), seeds=5)]
-    after = [n or 0 for n in random_labels_needed(told, seeds=5)]
+    after = [n or 0 for n in random_labels_needed(shown, seeds=5)]
     assert np.median(after) > 1.4 * np.median(before)
 
 

@@ -124,14 +124,14 @@ def test_everything_that_is_recorded_is_used() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=ALERTS)
 def test_an_alert_says_how_bad_it_is_what_it_is_and_where_to_look(rule: dict[str, Any]) -> None:
-    name, told = rule["alert"], rule["annotations"]
+    name, found = rule["alert"], rule["annotations"]
     assert re.fullmatch(r"Credence([A-Z][a-z]+)+", name)
     assert set(rule["labels"]) == {"severity"}
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert set(told) == {"summary", "description", "runbook_url", "page_url", "dashboard_url"}
-    assert told["runbook_url"] == f"{PAGE}docs/runbooks/{name}"
-    assert told["page_url"].startswith(PAGE)
-    assert re.match(rf"{DASHBOARDS}credence-(fleet|model|pipeline)\b", told["dashboard_url"])
+    assert set(found) == {"summary", "description", "runbook_url", "page_url", "dashboard_url"}
+    assert found["runbook_url"] == f"{PAGE}docs/runbooks/{name}"
+    assert found["page_url"].startswith(PAGE)
+    assert re.match(rf"{DASHBOARDS}credence-(fleet|model|pipeline)\b", found["dashboard_url"])
 
 
 @pytest.mark.parametrize("rule", RULES, ids=ALERTS)
@@ -158,11 +158,11 @@ def test_an_alert_is_tested_by_what_fires_it_and_by_what_must_not(alert: str) ->
 def test_what_an_alert_says_is_tested_word_for_word_and_in_whole_sentences(alert: str) -> None:
     for case in _cases_of(alert):
         for expected in case["exp_alerts"]:
-            told = expected["exp_annotations"]
-            assert set(told) == set(ALERTS[alert]["annotations"])
-            assert re.fullmatch(r"[A-Z][^{}]*\.", told["summary"])
-            assert re.fullmatch(r"[A-Z][^{}]*\.", told["description"])
-            assert "<no value>" not in str(told)
+            found = expected["exp_annotations"]
+            assert set(found) == set(ALERTS[alert]["annotations"])
+            assert re.fullmatch(r"[A-Z][^{}]*\.", found["summary"])
+            assert re.fullmatch(r"[A-Z][^{}]*\.", found["description"])
+            assert "<no value>" not in str(found)
 
 
 def test_no_test_is_of_an_alert_that_is_gone() -> None:

@@ -44,13 +44,13 @@ def definition(
     return definitions(CellSpace(classes, edges, {grouping.name: grouping}))[grouping.name]
 
 
-def by_superclass(told: Mapping[str, str]) -> bytes:
-    return definition(BySuperclass("kind", superclasses=told))
+def by_superclass(shown: Mapping[str, str]) -> bytes:
+    return definition(BySuperclass("kind", superclasses=shown))
 
 
-def together(told: Mapping[str, str]) -> set[frozenset[str]]:
+def together(shown: Mapping[str, str]) -> set[frozenset[str]]:
     """Which classes are in a group together."""
-    return {frozenset(c for c in CLASSES if told[c] == told[name]) for name in CLASSES}
+    return {frozenset(c for c in CLASSES if shown[c] == shown[name]) for name in CLASSES}
 
 
 @given(superclasses, superclasses)
@@ -62,10 +62,10 @@ def test_superclasses_are_the_same_where_the_same_classes_are_together(
 
 @given(superclasses, st.permutations(CLASSES))
 def test_the_order_of_a_map_and_of_classes_makes_no_difference(
-    told: dict[str, str], order: list[str]
+    shown: dict[str, str], order: list[str]
 ) -> None:
-    again = BySuperclass("kind", superclasses={name: told[name] for name in order})
-    assert definition(again, classes=tuple(order)) == by_superclass(told)
+    again = BySuperclass("kind", superclasses={name: shown[name] for name in order})
+    assert definition(again, classes=tuple(order)) == by_superclass(shown)
 
 
 def test_another_attribute_another_kind_and_other_superclasses_are_another_partition() -> None:
@@ -93,8 +93,8 @@ def test_which_of_two_classes_is_the_positive_one_leaves_the_bins_what_they_are(
 
 def test_what_a_grouping_is_called_and_what_is_bounded_make_no_difference() -> None:
     groupings = {name: ByAttribute(name, "region") for name in ("place", "region")}
-    told = definitions(CellSpace(CLASSES, EDGES, groupings, CellBounds(100, 5, 9)))
-    assert told["place"] == told["region"] == definition(groupings["region"])
+    shown = definitions(CellSpace(CLASSES, EDGES, groupings, CellBounds(100, 5, 9)))
+    assert shown["place"] == shown["region"] == definition(groupings["region"])
 
 
 def test_there_is_none_where_a_name_means_but_one_thing_or_votes_tell() -> None:

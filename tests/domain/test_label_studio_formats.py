@@ -25,18 +25,18 @@ from service.domain.label_studio import (
 from service.domain.label_studio_tasks import choices_of, class_of, kind_of, labelling_configuration, text_of
 
 
-def told(*tasks: Any) -> list[Annotation | Unusable]:
+def reported(*tasks: Any) -> list[Annotation | Unusable]:
     return read_export(json.dumps(tasks).encode())
 
 
 def test_an_export_shows_what_was_chosen_by_whom_and_when() -> None:
-    (one,) = told(task(annotation()))
+    (one,) = reported(task(annotation()))
     time = datetime(2026, 11, 21, 23, 34, 20, 400094, tzinfo=UTC)
     assert one == Annotation(4, "r0", "c1", "i1", "", "cat", "label-studio:1", time)
 
 
 def test_the_minimal_export_shows_the_same() -> None:
-    (one,) = told(minimal())
+    (one,) = reported(minimal())
     time = datetime(2026, 11, 21, 23, 33, 36, 712590, tzinfo=UTC)
     assert one == Annotation(4, "r0", "c1", "i1", "", "cat", "label-studio:1", time)
 
@@ -45,35 +45,35 @@ def test_of_several_annotations_the_newest_counts() -> None:
     old = annotation(5, "cat", updated_at="2026-11-21T10:00:00Z")
     new = annotation(4, "dog", updated_at="2026-11-21T11:00:00Z")
     for order in ([old, new], [new, old]):
-        (one,) = told(task(*order))
+        (one,) = reported(task(*order))
         assert isinstance(one, Annotation)
         assert one.choice == "dog"
     rows = [
         minimal(updated_at="2026-11-21T11:00:00Z", true_class="dog"),
         minimal(updated_at="2026-11-21T10:00:00Z"),
     ]
-    (one,) = told(*rows)
+    (one,) = reported(*rows)
     assert isinstance(one, Annotation)
     assert one.choice == "dog"
 
 
 def test_a_skipped_task_is_a_skip() -> None:
-    (one,) = told(task(annotation(choice=None)))
+    (one,) = reported(task(annotation(choice=None)))
     assert isinstance(one, Annotation)
     assert one.choice is None
 
 
 def test_a_task_without_annotation_or_of_another_project_is_unusable() -> None:
-    assert told(task()) == [Unusable(4, "r0")]
-    assert told(task(annotation(), data={"text": "x"})) == [Unusable(4, None)]
-    assert told(task(annotation(result=[{"from_name": "box", "type": "labels", "value": {"x": 1}}]))) == [
+    assert reported(task()) == [Unusable(4, "r0")]
+    assert reported(task(annotation(), data={"text": "x"})) == [Unusable(4, None)]
+    assert reported(task(annotation(result=[{"from_name": "box", "type": "labels", "value": {"x": 1}}]))) == [
         Unusable(4, "r0")
     ]
 
 
 def test_two_choices_are_no_answer() -> None:
     both = [{"from_name": "true_class", "type": "choices", "value": {"choices": ["cat", "dog"]}}]
-    assert told(task(annotation(result=both))) == [Unusable(4, "r0")]
+    assert reported(task(annotation(result=both))) == [Unusable(4, "r0")]
 
 
 @pytest.mark.parametrize("action", ["ANNOTATION_CREATED", "ANNOTATION_UPDATED"])
@@ -147,14 +147,14 @@ def test_values_that_are_not_used_take_no_memory() -> None:
 
 def test_all_annotations_of_an_export_are_bounded_together() -> None:
     several = [task(*[annotation()] * 900, id=number) for number in range(12)]
-    assert len(told(*several[:11])) == 1
+    assert len(reported(*several[:11])) == 1
     with pytest.raises(TooMany):
-        told(*several)
+        reported(*several)
 
 
 def test_an_annotator_that_is_no_number_of_a_person_is_not_reported() -> None:
     for by in (10**200, -1, "ana", {"id": "x"}, [1]):
-        (one,) = told(task(annotation(completed_by=by)))
+        (one,) = reported(task(annotation(completed_by=by)))
         assert isinstance(one, Annotation)
         assert one.annotator == ""
 

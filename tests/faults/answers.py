@@ -56,7 +56,7 @@ def check_requests(findings: Findings, stand: Stand, *, forgetful: bool) -> Aske
         findings.expect(request_of.setdefault(item, request) == request, f"{item} is requested twice")
         findings.expect(1 <= attempt <= MOST_ATTEMPTS, f"{request} has attempt {attempt}")
         texts[request, attempt].add(json.dumps(message, sort_keys=True))
-    unlike = [key for key, told in texts.items() if len(told) > 1]
+    unlike = [key for key, shown in texts.items() if len(shown) > 1]
     findings.expect(forgetful or not unlike, f"attempts that were sent twice, and differ: {unlike}")
     findings.requests = len(item_of)
 
@@ -162,22 +162,22 @@ def check_outcomes(
     findings.expect(forgetful or not twice, f"further draws that count twice: {twice}")
 
     closed = 0
-    for item, told in told_of.items():
+    for item, shown in told_of.items():
         effects = effects_of_item.pop(item, [])
-        whys = {letters.get(place) for place, _ in told}
+        whys = {letters.get(place) for place, _ in shown}
         closed += not whys & {"expired_request", "unknown_request"}
         if forgetful:
-            said = {label.get("true_class") or "" for _, label in told}
+            said = {label.get("true_class") or "" for _, label in shown}
             findings.expect(said.issuperset(effects), f"{item}: nobody said {effects}")
-            lost = not effects and not whys - {None} and any(label.get("true_class") for _, label in told)
+            lost = not effects and not whys - {None} and any(label.get("true_class") for _, label in shown)
             findings.expect(not lost, f"{item}: labels took no effect, and are not kept")
             continue
         expired = "expired_request" in whys
         expected, reasons = (
-            ([], ["expired_request"] * len(told)) if expired else effects_of([label for _, label in told])
+            ([], ["expired_request"] * len(shown)) if expired else effects_of([label for _, label in shown])
         )
         findings.expect(effects == expected, f"{item}: outcomes {effects}, expected {expected}")
-        for (place, label), why in zip(told, reasons, strict=True):
+        for (place, label), why in zip(shown, reasons, strict=True):
             found = letters.get(place)
             findings.expect(found == why, f"label {label} at {place}: {found}, expected {why}")
     findings.expect(not effects_of_item, f"outcomes that nobody gave: {dict(effects_of_item)}")

@@ -53,8 +53,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
-def _seeds(told: str) -> range:
-    first, dots, last = told.partition("..")
+def _seeds(found: str) -> range:
+    first, dots, last = found.partition("..")
     return range(int(first), int(last) + 1) if dots else range(int(first))
 
 

@@ -44,7 +44,7 @@ class Reference:
     @cached_property
     def predictions(self) -> dict[str, dict[tuple[Any, ...], int]]:
         """What outcomes may tell of every item's prediction, and how often that was sent."""
-        told: dict[str, dict[tuple[Any, ...], int]] = defaultdict(dict)
+        found: dict[str, dict[tuple[Any, ...], int]] = defaultdict(dict)
         for items in self.entrants.values():
             for item_id, records in items.items():
                 for encoded, priorities in records.items():
@@ -55,8 +55,8 @@ class Reference:
                         kept.time,
                         tuple(sorted(kept.attributes.items())),
                     )
-                    told[item_id][prediction] = max(told[item_id].get(prediction, 0), len(priorities))
-        return told
+                    found[item_id][prediction] = max(found[item_id].get(prediction, 0), len(priorities))
+        return found
 
 
 def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -> Reference:

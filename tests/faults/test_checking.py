@@ -60,11 +60,11 @@ def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], refe
     findings = check_all(stand, reference, forgetful=False)
     assert findings.problems == []
     assert findings.outcomes
-    for number, (spoil, told) in enumerate(SPOILT.items()):
+    for number, (spoil, shown) in enumerate(SPOILT.items()):
         spoil(connection, keys)
         fresh = Connection(reference.client, f"{reference.prefix}-{number}")
         problems = check_all(stand, fresh, forgetful=False).problems
-        assert any(told in problem for problem in problems), f"{spoil.__name__}: {problems}"
+        assert any(shown in problem for problem in problems), f"{spoil.__name__}: {problems}"
         restore(connection, whole)
 
 
@@ -84,8 +84,8 @@ def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], refe
 def test_labels_do_to_their_request_what_the_contract_says(
     labels: list[str], effects: list[str], refused: list[str | None]
 ) -> None:
-    told = [
+    shown = [
         {"kind": kind, "true_class": true_class, "time": number}
         for number, (kind, _, true_class) in enumerate(label.partition(" ") for label in labels)
     ]
-    assert effects_of(told) == (effects, refused)
+    assert effects_of(shown) == (effects, refused)

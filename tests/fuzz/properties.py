@@ -65,8 +65,8 @@ def headers_stand(headers: Sequence[tuple[str, bytes | None]]) -> None:
     for expected in (PREDICTION_TYPE, LABEL_TYPE):
         with suppress(BadMessage):
             check_event(headers, expected)
-    told = event_time(headers)
-    assert told is None or -1e11 < told < 1e12
+    shown = event_time(headers)
+    assert shown is None or -1e11 < shown < 1e12
 
 
 def refusal_is_fit(error: BadMessage) -> None:
@@ -192,5 +192,5 @@ def _is_stricter(value: bytes) -> bool:
     times = [pair[1] for pair in pairs if isinstance(pair, (list, tuple)) and pair and pair[0] == "time"]
     doubled = len(set(map(str, keys))) < len(keys)
     # pydantic takes more than RFC 3339 for a time.
-    odd_time = any(isinstance(told, str) for told in times)
+    odd_time = any(isinstance(shown, str) for shown in times)
     return doubled or odd_time or _beyond_other_readers(value)

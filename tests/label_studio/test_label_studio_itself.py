@@ -165,8 +165,8 @@ def test_an_export_is_imported_in_either_format(label_studio: LabelStudio, offic
     for task, choice in zip(tasks, ("cat", "owl", None), strict=True):
         label_studio.annotate(ids[task["data"]["request_id"]], choice)
     with office.reading():
-        told = acme.post(f"{BASE}/annotations", label_studio.export(project, "JSON"))
-        assert [one["state"] for one in told.body["tasks"]] == ["submitted"] * 3
+        found = acme.post(f"{BASE}/annotations", label_studio.export(project, "JSON"))
+        assert [one["state"] for one in found.body["tasks"]] == ["submitted"] * 3
         wait_for(lambda: sorted(office.true_classes()) == ["cat", "owl"], seconds=SECONDS, what="outcomes")
         again = acme.post(f"{BASE}/annotations", label_studio.export(project, "JSON_MIN"))
         assert {one["state"] for one in again.body["tasks"]} == {"unchanged"}

@@ -92,9 +92,9 @@ def test_a_consumer_that_is_paused_by_bad_messages_says_so_and_why(deploy: Deplo
         assert [(one["reason"], one["field"]) for one in logged[:1]] == [("invalid_field", "predicted_class")]
         assert len(logged) <= 2, "one line at once, and one a minute"
         assert SECRET not in process.log.read_text()
-        told = deployment.run_command("status").stdout
-        assert "1 paused" in told
-        assert SECRET not in told
+        printed = deployment.run_command("status").stdout
+        assert "1 paused" in printed
+        assert SECRET not in printed
 
 
 def test_a_refused_message_is_reported_although_the_consumer_runs_on(deploy: Deploy) -> None:

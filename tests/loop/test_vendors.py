@@ -153,7 +153,7 @@ def test_a_request_asked_anew_may_be_another_vendors_and_the_first_ones_answer_i
 
 def test_the_command_line_tells_vendors_and_makes_their_topics(module_deploy: Deploy) -> None:
     deployment = module_deploy(vendors=VENDORS)
-    told = deployment.run_command("check").stdout
-    assert "vendor bolt: models sorter; share 1; no token (Kafka only); label keys: 1; " in told
-    assert KEYS["bolt"] not in told
+    printed = deployment.run_command("check").stdout
+    assert "vendor bolt: models sorter; share 1; no token (Kafka only); label keys: 1; " in printed
+    assert KEYS["bolt"] not in printed
     assert f"{deployment.name}.for-bolt: exists" in deployment.run_command("topics", "create").stdout

@@ -184,8 +184,8 @@ DROPPED = [100, 900, 600, 400, 100, 900]
 
 def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
     """A snapshot of a model whose predictions of the last hour are compared with those before."""
-    told = {name: value for name, value in model.items() if name not in _OF_SNAPSHOTS}
-    begun, space = np.array(MIXED), known(**told).space
+    found = {name: value for name, value in model.items() if name not in _OF_SNAPSHOTS}
+    begun, space = np.array(MIXED), known(**found).space
     reference, lately = (TrafficCounts.of(counted(space, counts)) for counts in (MIXED, recent))
     compared = ComparedTraffic(
         Stretch(reference, NOW - 7_200, NOW - 3_600, NOW - 7_200, reference),
@@ -285,8 +285,8 @@ def pooled() -> ModelSnapshot:
         }
     )
     state = replace(taken.assessments["votes"], settings=asked)
-    told = replace(ensemble(), missed=np.array([0.1, 0.9999, 0.9]))
-    return replace(taken, assessments={"votes": state}, ensembles={"votes": told})
+    found = replace(ensemble(), missed=np.array([0.1, 0.9999, 0.9]))
+    return replace(taken, assessments={"votes": state}, ensembles={"votes": found})
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:

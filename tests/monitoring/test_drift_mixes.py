@@ -179,9 +179,9 @@ def test_a_value_that_is_new_has_no_reference_and_no_distance() -> None:
     names = ["north", "new"]
     grouped = GroupedTraffic(SPACE, SPACE.groupings["region"], names)
     mix = next(iter(grouped.mixes(regions(north=60), regions(north=60, new=500))))
-    told = mix_drift(mix.reference, mix.recent, comparisons=1)
-    assert np.isnan(told.distance).tolist() == [False, True]
-    assert told.excess[1] == 0
+    estimated = mix_drift(mix.reference, mix.recent, comparisons=1)
+    assert np.isnan(estimated.distance).tolist() == [False, True]
+    assert estimated.excess[1] == 0
 
 
 def test_without_its_table_a_grouping_has_no_scores_and_no_mix() -> None:

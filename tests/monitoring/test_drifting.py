@@ -56,16 +56,16 @@ def test_the_reference_and_recent_traffic_are_told_by_size_and_time() -> None:
 
 
 def test_a_group_whose_scores_fall_has_drifted_and_no_other_of_its_grouping() -> None:
-    told = by_class(drifting())
-    assert told.drifted.tolist() == [False, True, False]
-    assert told.mixes["score"].distance[DOGS] == pytest.approx(jensenshannon([100, 900], [600, 400], base=2))
-    assert told.mix_of(DOGS) == "score"
+    found = by_class(drifting())
+    assert found.drifted.tolist() == [False, True, False]
+    assert found.mixes["score"].distance[DOGS] == pytest.approx(jensenshannon([100, 900], [600, 400], base=2))
+    assert found.mix_of(DOGS) == "score"
 
 
 def test_traffic_that_stays_as_it_was_has_not_drifted() -> None:
     drift = drifting(MIXED).drift
     assert drift is not None
-    assert not any(told.drifted.any() for told in drift.groupings.values())
+    assert not any(found.drifted.any() for found in drift.groupings.values())
 
 
 def test_a_threshold_that_is_higher_takes_more_to_be_crossed() -> None:
@@ -130,7 +130,7 @@ def test_a_grouping_that_was_added_after_the_reference_has_not_drifted_for_being
     assert set(groupings) == {"all", "score_bin", "region"}
     assert set(drift.groupings) == {"all", "score_bin"}
     assert set(drift.groupings["all"].mixes) == {"score", "predicted_class"}
-    assert not any(told.drifted.any() for told in drift.groupings.values())
+    assert not any(found.drifted.any() for found in drift.groupings.values())
 
 
 def replace_groupings(space: CellSpace) -> CellSpace:
@@ -154,12 +154,12 @@ def test_a_group_that_is_wrong_where_it_is_sure_is_below_what_its_scores_promise
 
 
 def test_the_series_of_a_group_tell_its_drift() -> None:
-    taken, told = drifting(), by_class(drifting())
+    taken, found = drifting(), by_class(drifting())
     at = {"grouping": "class", "group": "dog"}
     assert value(taken, "group_drifted", **at) == 1
-    assert value(taken, "group_drift_score", **at) == pytest.approx(told.score[DOGS])
+    assert value(taken, "group_drift_score", **at) == pytest.approx(found.score[DOGS])
     distance = value(taken, "group_drift_distance", **at, mix="score")
-    assert distance == pytest.approx(told.mixes["score"].distance[DOGS])
+    assert distance == pytest.approx(found.mixes["score"].distance[DOGS])
     assert value(taken, "grouping_groups_drifted", grouping="class") == 1
 
 

@@ -62,14 +62,14 @@ def believed() -> GroupingSnapshot:
         for name in ENVIRONMENTS
         for predicted in range(len(classes))
     ]
-    told = assess_groupings(
+    found = assess_groupings(
         settings=settings.models[model],
         index=GroupIndex(space, traffic_of(space, cells, landmark=NOW), ledger.cells),
         probability_sums={},
         ledger=ledger,
         at=NOW,
     )
-    return told["environment"]
+    return found["environment"]
 
 
 def test_every_environment_is_a_group(believed: GroupingSnapshot) -> None:

@@ -106,23 +106,23 @@ def test_a_label_that_is_gone_says_nothing_any_more() -> None:
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_of_each_group_its_own_labels_speak(group: int) -> None:
     labels, groups = drawn()
-    told = evidence(labels, groups)
+    estimated = evidence(labels, groups)
     own = labels.part(groups == group)
     right, wrong = own.correct.sum(), (~own.correct).sum()
     then, now = own.correct[:REFERENCE], own.correct[REFERENCE:]
-    assert told.state.labels[group] == len(own.correct)
-    assert told.state.reference_labels[group] == REFERENCE
-    assert told.log_e["below_threshold"][group] == pytest.approx(
+    assert estimated.state.labels[group] == len(own.correct)
+    assert estimated.state.reference_labels[group] == REFERENCE
+    assert estimated.log_e["below_threshold"][group] == pytest.approx(
         log_e_below(right, wrong, np.array(THRESHOLD))
     )
-    assert told.log_e["declined"][group] == pytest.approx(
+    assert estimated.log_e["declined"][group] == pytest.approx(
         log_e_declined(now.sum(), (~now).sum(), then.sum(), (~then).sum())
     )
-    assert told.log_e["miscalibrated"][group] == pytest.approx(
+    assert estimated.log_e["miscalibrated"][group] == pytest.approx(
         log_e_miscalibrated(log_gains(own.scores, own.correct, np.zeros(len(own.correct), np.intp), 1))[0]
     )
-    bounds = confidence_sequence(right, wrong, 1 - told.alpha)
-    assert (told.state.lower[group], told.state.upper[group]) == pytest.approx(bounds)
+    bounds = confidence_sequence(right, wrong, 1 - estimated.alpha)
+    assert (estimated.state.lower[group], estimated.state.upper[group]) == pytest.approx(bounds)
 
 
 @pytest.mark.parametrize("window", [None, ReferenceWindow(-np.inf, 150.0, 0.0)])
@@ -132,22 +132,22 @@ def test_a_change_is_looked_for_from_the_references_lower_bound(
 ) -> None:
     model = MODEL.model_copy(update={"alerts": MODEL.alerts.model_copy(update={"min_accuracy": None})})
     labels, groups = drawn()
-    told = evidence(labels, groups, model=model, reference=window)
+    estimated = evidence(labels, groups, model=model, reference=window)
     own = labels.part(groups == group)
     then = np.arange(len(own.correct)) < REFERENCE if window is None else own.predicted_at < window.until
     right, wrong = int(own.correct[then].sum()), int((~own.correct[then]).sum())
     # Without a threshold there are three kinds of evidence; half of a change's share is for its baseline.
-    alpha = told.alpha * float(np.exp(log_arrival_weights(np.array(group + 1)))) / 3 / 2
+    alpha = estimated.alpha * float(np.exp(log_arrival_weights(np.array(group + 1)))) / 3 / 2
     if window is None:
         lower = stats.binomtest(right, right + wrong).proportion_ci(1 - 2 * alpha, method="exact").low
     else:
         lower = confidence_sequence(np.array(right), np.array(wrong), 1 - alpha)[0]
-    assert told.state.baseline[group] == pytest.approx(lower)
+    assert estimated.state.baseline[group] == pytest.approx(lower)
     count = int((~then).sum())
     none = np.zeros(1, np.intp)
     bets = advance_bets(no_bets(1), own.correct[~then], np.zeros(count, np.intp), np.array([lower]), none)
     found = log_wealth_of_bets(bets, np.array([float(count)]))
-    assert told.log_e["changed"][group] == pytest.approx(found[0])
+    assert estimated.log_e["changed"][group] == pytest.approx(found[0])
 
 
 def test_a_group_that_reached_the_threshold_in_the_reference_is_held_to_it() -> None:
@@ -161,14 +161,14 @@ def test_a_group_that_reached_the_threshold_in_the_reference_is_held_to_it() -> 
 
 def test_what_is_confirmed_is_what_weighted_e_bh_takes_of_all_kinds_together() -> None:
     labels, groups = drawn(2_000)
-    told = evidence(labels, groups)
+    estimated = evidence(labels, groups)
     weights = log_arrival_weights(np.arange(1, len(GROUPS) + 1)) - np.log(len(KINDS))
     of_kinds = [weights, weights, weights, weights - np.log(2)]
     expected = discoveries(
-        np.concatenate([told.log_e[kind] for kind in KINDS]), told.alpha, np.concatenate(of_kinds)
+        np.concatenate([estimated.log_e[kind] for kind in KINDS]), estimated.alpha, np.concatenate(of_kinds)
     )
-    assert np.concatenate([told.confirmed[kind] for kind in KINDS]).tolist() == expected.tolist()
-    assert told.confirmed["below_threshold"].tolist() == [False, True, False]
+    assert np.concatenate([estimated.confirmed[kind] for kind in KINDS]).tolist() == expected.tolist()
+    assert estimated.confirmed["below_threshold"].tolist() == [False, True, False]
 
 
 def test_a_decline_is_found_and_dated() -> None:
@@ -177,9 +177,9 @@ def test_a_decline_is_found_and_dated() -> None:
     late = np.arange(900) >= 600
     accuracy = np.where(late & (groups == 1), 0.2, 0.95)
     labels = sequence(rng.random(900) < accuracy)
-    told = evidence(labels, groups)
-    assert told.changed.tolist() == [False, True, False]
-    found = told.changes[1]
+    estimated = evidence(labels, groups)
+    assert estimated.changed.tolist() == [False, True, False]
+    found = estimated.changes[1]
     own = labels.part(groups == 1).part(np.arange(300) >= REFERENCE)
     rate = (labels.correct[groups == 1][:REFERENCE].sum() + 0.5) / (REFERENCE + 1)
     point = change_point(own.correct, rate, 0.9)
@@ -192,22 +192,22 @@ def test_a_decline_is_found_and_dated() -> None:
 def test_with_a_window_evidence_begins_anew_after_it() -> None:
     labels, groups = drawn()
     window = ReferenceWindow(100.0, 200.0, 0.0)
-    told = evidence(labels, groups, reference=window, before=evidence(labels, groups))
+    estimated = evidence(labels, groups, reference=window, before=evidence(labels, groups))
     of_window = (labels.predicted_at >= window.since) & (labels.predicted_at < window.until)
     after = labels.predicted_at >= window.until
-    assert told.state.reference_labels.tolist() == np.bincount(groups[of_window]).tolist()
-    assert told.state.labels.tolist() == np.bincount(groups[after]).tolist()
+    assert estimated.state.reference_labels.tolist() == np.bincount(groups[of_window]).tolist()
+    assert estimated.state.labels.tolist() == np.bincount(groups[after]).tolist()
     right, wrong = (np.bincount(groups[after & flags]) for flags in (labels.correct, ~labels.correct))
     expected = log_e_below(right, wrong, np.full(len(GROUPS), THRESHOLD))
-    assert told.log_e["below_threshold"] == pytest.approx(expected)
+    assert estimated.log_e["below_threshold"] == pytest.approx(expected)
 
 
 def test_before_its_reference_is_complete_a_group_has_not_declined() -> None:
     labels, groups = drawn(60)
-    told = evidence(labels, groups)
-    assert np.isnan(told.log_e["declined"]).all()
-    assert np.isnan(told.log_e["changed"]).all()
-    assert np.isfinite(told.log_e["below_threshold"]).all()
+    estimated = evidence(labels, groups)
+    assert np.isnan(estimated.log_e["declined"]).all()
+    assert np.isnan(estimated.log_e["changed"]).all()
+    assert np.isfinite(estimated.log_e["below_threshold"]).all()
 
 
 @pytest.mark.parametrize(("has_threshold", "least"), [(False, 0.8), (True, None), (True, 0.0), (True, 1.0)])
@@ -215,9 +215,9 @@ def test_without_a_threshold_that_can_be_tried_nothing_is_below_it(
     has_threshold: bool, least: float | None
 ) -> None:
     model = MODEL.model_copy(update={"alerts": MODEL.alerts.model_copy(update={"min_accuracy": least})})
-    told = evidence(*drawn(), model=model, has_threshold=has_threshold)
-    assert np.isnan(told.log_e["below_threshold"]).all()
-    assert not told.confirmed["below_threshold"].any()
+    estimated = evidence(*drawn(), model=model, has_threshold=has_threshold)
+    assert np.isnan(estimated.log_e["below_threshold"]).all()
+    assert not estimated.confirmed["below_threshold"].any()
 
 
 def test_only_labels_that_the_grouping_asked_for_say_something() -> None:

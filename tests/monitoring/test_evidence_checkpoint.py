@@ -143,8 +143,8 @@ def assert_same(found: Mapping[str, GroupingEvidence], expected: Mapping[str, Gr
         assert there.groups == expected[name].groups
         assert there.watched.numbers.tolist() == expected[name].watched.numbers.tolist()
         for column, values in vars(there.state).items():
-            told = getattr(expected[name].state, column)
-            assert values == pytest.approx(told, nan_ok=True, rel=1e-9, abs=1e-9), column
+            estimated = getattr(expected[name].state, column)
+            assert values == pytest.approx(estimated, nan_ok=True, rel=1e-9, abs=1e-9), column
         for kind, confirmed in there.confirmed.items():
             assert confirmed.tolist() == expected[name].confirmed[kind].tolist()
 

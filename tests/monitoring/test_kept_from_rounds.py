@@ -76,20 +76,20 @@ def stream(history: list[Entry]) -> list[OutcomeEntry]:
     """Entries in which every label may be corrected or retracted by a later one."""
     entries: list[OutcomeEntry] = []
     outcomes: list[OutcomeEntry] = []
-    for number, told in enumerate(history):
-        given_at = LabelFact(told.said, float(number), "")
-        if told.back is not None and outcomes:
-            of = outcomes[-1 - told.back % len(outcomes)]
+    for number, estimated in enumerate(history):
+        given_at = LabelFact(estimated.said, float(number), "")
+        if estimated.back is not None and outcomes:
+            of = outcomes[-1 - estimated.back % len(outcomes)]
             entries.append(OutcomeEntry((number, 0), of.of, of.assessment, of.fact, given_at))
             continue
         fact = Fact(
             request_id=f"request-{number}",
             item_id=f"item-{number}",
-            grouping=told.asked_by,
+            grouping=estimated.asked_by,
             group="",
             predicted_class=CLASSES[number % 7 == 0],
             score=0.4 + number % 5 / 10,
-            attributes={"region": REGIONS[told.region]},
+            attributes={"region": REGIONS[estimated.region]},
             # Not in the order in which labels come.
             predicted_at=float(number * 37 % 101),
             requested_at=float(number),
@@ -140,11 +140,11 @@ def assert_same_evidence(
 
 def rows_of(ledger: OutcomeLedger, labels: WeightedLabels) -> list[tuple[float, ...]]:
     """What is known of every sum, whatever the order in which they are numbered."""
-    told, cells = labels.labels, ledger.cells
+    estimated, cells = labels.labels, ledger.cells
     names, regions = cells.values("region")
     columns = [np.array([REGIONS.index(name) for name in names], np.intp)[regions], cells.classes, cells.bins]
-    columns = [column[told.cells] for column in columns] + [told.correct]
-    columns += [told.true_classes, told.freshness, told.weights]
+    columns = [column[estimated.cells] for column in columns] + [estimated.correct]
+    columns += [estimated.true_classes, estimated.freshness, estimated.weights]
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -165,17 +165,17 @@ entries = st.builds(
 def test_a_round_after_others_finds_what_one_finds_that_looks_at_all_labels_anew(
     history: list[Entry], rounds: list[Step]
 ) -> None:
-    told, ledger = stream(history), OutcomeLedger(SPACE)
+    estimated, ledger = stream(history), OutcomeLedger(SPACE)
     read = gone = 0
     before: dict[str, GroupingEvidence] = {}
     for step in rounds:
-        ledger.fold(told[read : read + step.coming])
-        read = min(len(told), read + step.coming)
+        ledger.fold(estimated[read : read + step.coming])
+        read = min(len(estimated), read + step.coming)
         gone = min(gone + step.going, max(0, read - 1))
         ledger.forget((gone, 0))
         ledger.place()
         anew = OutcomeLedger(SPACE)
-        anew.fold(told[gone:read])
+        anew.fold(estimated[gone:read])
         anew.place()
 
         before = evidence(ledger, step.traffic, step.window, before)
@@ -190,15 +190,15 @@ def test_a_round_after_others_finds_what_one_finds_that_looks_at_all_labels_anew
 
 
 def test_only_groups_with_other_labels_than_before_are_looked_at() -> None:
-    told = stream([Entry(None, number % 3, "region", "cat") for number in range(60)])
+    estimated = stream([Entry(None, number % 3, "region", "cat") for number in range(60)])
     ledger = OutcomeLedger(SPACE)
-    ledger.fold(told[:57])
+    ledger.fold(estimated[:57])
     ledger.place()
     before = evidence(ledger, 1, 0, {})["region"]
     # Of what is known of the others nothing is computed anew, so what is wrong stays so.
     for column in (before.state.below, before.state.gains):
         column[:] = 5.0
-    ledger.fold(told[57:58])
+    ledger.fold(estimated[57:58])
     ledger.place()
     after = evidence(ledger, 1, 0, {"region": before})["region"]
     there = [name == REGIONS[0] for name in after.groups]

@@ -86,14 +86,14 @@ def places_of(ledger: OutcomeLedger) -> list[tuple[str, int, int]]:
 def contents(ledger: OutcomeLedger, at: float = EVER) -> Any:
     """All that a ledger tells, whatever the order in which it numbers who asked."""
     sums, places = ledger.sums(at=at, decay=0.0), places_of(ledger)
-    told = Counter(
+    estimated = Counter(
         {
             (places[cell], ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
             for cell, source, correct, true, count, fresh, *_ in zip(*vars(sums).values(), strict=True)
         }
     )
     columns = [column.tolist() for column in ledger.labels_since(0.0)]
-    return told, len(ledger), columns, ledger.recent, ledger.first_label_at, ledger.last_label_at
+    return estimated, len(ledger), columns, ledger.recent, ledger.first_label_at, ledger.last_label_at
 
 
 def columns_of(labels: LabelSequence) -> list[list[Any]]:
@@ -191,9 +191,9 @@ def test_a_tally_shows_labels_that_say_something_else(history: list[tuple[int | 
     for count in range(len(entries) + 1):
         ledger = folded(entries[:count])
         labels = ledger.label_sequence("region")
-        (told,) = tallies_of(ledger.tallies("region", np.zeros(len(ledger.cells), np.intp), 1))
+        (estimated,) = tallies_of(ledger.tallies("region", np.zeros(len(ledger.cells), np.intp), 1))
         said = list(zip(labels.marks.tolist(), labels.correct.tolist(), strict=True))
-        assert found.setdefault(told, said) == said
+        assert found.setdefault(estimated, said) == said
 
 
 def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
@@ -201,8 +201,8 @@ def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
     south = np.array([region == "south" for region, *_ in places_of(ledger)])
     labels = ledger.label_sequence("region", south)
     assert [requested_at(place) for place in labels.places.tolist()] == [0.0, 5.0]
-    told = ledger.tallies("region", np.where(south, 0, 1), 1)
-    assert tallies_of(told) == [(2, int(labels.marks.sum()))]
+    estimated = ledger.tallies("region", np.where(south, 0, 1), 1)
+    assert tallies_of(estimated) == [(2, int(labels.marks.sum()))]
     assert not ledger.tallies("class", np.zeros(len(south), np.intp), 1).counts.any()
 
 

@@ -197,9 +197,9 @@ def test_precision_and_recall_are_within_their_intervals(mail: Mail, snapshot: P
         "prevalence": mail.spam.mean(),
     }
     for name, value in truth.items():
-        told = snapshot.measures[name]
-        assert told.lower <= value <= told.upper, name
-        assert told.upper - told.lower < 0.25, name
+        estimated = snapshot.measures[name]
+        assert estimated.lower <= value <= estimated.upper, name
+        assert estimated.upper - estimated.lower < 0.25, name
 
 
 def test_the_true_curve_is_within_the_band(mail: Mail, snapshot: PerformanceSnapshot) -> None:
@@ -220,10 +220,10 @@ def test_the_probability_that_a_target_is_missed_is_reported(snapshot: Performan
 
 def test_where_labels_came_from_does_not_matter(mail: Mail, snapshot: PerformanceSnapshot) -> None:
     by_score = mail.assessed(mail.facts(few_per_cell(mail), few_per_cell(mail, 15), "positive_score"))
-    for name, told in by_score.measures.items():
+    for name, estimated in by_score.measures.items():
         other = snapshot.measures[name]
-        assert told.lower < other.upper, name
-        assert other.lower < told.upper, name
+        assert estimated.lower < other.upper, name
+        assert other.lower < estimated.upper, name
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -242,15 +242,15 @@ def test_labels_of_cells_without_traffic_tell_nothing(mail: Mail) -> None:
 
 def test_a_threshold_is_reported_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:
     count = len(snapshot.thresholds.thresholds)
-    for told in snapshot.at_thresholds.values():
-        assert told.mean.shape == (count,)
+    for estimated in snapshot.at_thresholds.values():
+        assert estimated.mean.shape == (count,)
     assert set(snapshot.maps) == {"platt", "beta", "isotonic"}
     assert not snapshot.misfit
 
 
 def test_where_nothing_is_called_positive_there_is_no_precision_to_be_missed() -> None:
     strict = Mail.stream(threshold=1.0)
-    told = strict.assessed(strict.facts(few_per_cell(strict), np.arange(40)))
-    assert np.isnan(told.measures["precision"].mean)
-    assert told.measures["recall"].mean == 0
-    assert set(told.missed) == {"recall"}
+    estimated = strict.assessed(strict.facts(few_per_cell(strict), np.arange(40)))
+    assert np.isnan(estimated.measures["precision"].mean)
+    assert estimated.measures["recall"].mean == 0
+    assert set(estimated.missed) == {"recall"}

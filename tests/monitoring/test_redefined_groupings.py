@@ -53,13 +53,13 @@ def outcome(number: int, grouping: str, definition: bytes, *, correct: bool) -> 
     return OutcomeEntry((number, 0), (number, 0), f"by-{grouping}", fact, given)
 
 
-def outcomes(told: bool = True) -> list[OutcomeEntry]:
+def outcomes(estimated: bool = True) -> list[OutcomeEntry]:
     """Labels that three groupings asked for, of which the devices' become wrong at the half."""
     known, entries = definitions(SPACE), []
     for number in range(COUNT):
         grouping = ("place", "device", ALL)[number % 3]
         correct = number % 10 < (9 if number < COUNT / 2 else 2)
-        entries.append(outcome(number, grouping, known[grouping] if told else b"", correct=correct))
+        entries.append(outcome(number, grouping, known[grouping] if estimated else b"", correct=correct))
     return entries
 
 
@@ -86,10 +86,13 @@ def proven(entries: list[OutcomeEntry], space: CellSpace) -> dict[str, dict[str,
     )
     return {
         name: {
-            told.groups[group]: (int(told.labels.counts[group]), float(told.log_e["changed"][group]))
-            for group in np.flatnonzero(told.labels.counts)
+            estimated.groups[group]: (
+                int(estimated.labels.counts[group]),
+                float(estimated.log_e["changed"][group]),
+            )
+            for group in np.flatnonzero(estimated.labels.counts)
         }
-        for name, told in found.items()
+        for name, estimated in found.items()
     }
 
 
@@ -166,7 +169,7 @@ def test_beside_a_new_grouping_by_another_name_its_labels_go_on_to_count() -> No
 
 
 def test_labels_from_before_definitions_were_kept_are_of_the_grouping_of_that_name() -> None:
-    found = proven(outcomes(told=False), REDEFINED)
+    found = proven(outcomes(estimated=False), REDEFINED)
     assert found["place"].keys() == {"phone", "desk"}
     assert labels_of(found["place"]) == sum(entry.fact.grouping == "place" for entry in outcomes())
 
@@ -175,7 +178,7 @@ def test_a_grouping_that_is_renamed_keeps_its_labels_and_its_evidence() -> None:
     renamed = {name if name != "place" else "site": one for name, one in SPACE.groupings.items()}
     found = proven(outcomes(), replace(SPACE, groupings=renamed))
     expected = proven(outcomes(), SPACE)
-    assert found == {name if name != "place" else "site": told for name, told in expected.items()}
+    assert found == {name if name != "place" else "site": estimated for name, estimated in expected.items()}
 
 
 def test_of_two_groupings_that_are_the_same_the_one_of_its_name_keeps_them() -> None:

@@ -102,19 +102,19 @@ def test_what_evidence_has_confirmed_stays_suspected_and_needs_no_more_labels() 
 
 
 def test_progress_is_reported_until_the_references_are_complete() -> None:
-    told = reference_summary(snapshot(20))
-    assert told.sentence == f"Collecting the reference for declines: {told.labels} of 300 labels."
-    assert 0 < told.labels < 300
-    assert told.incomplete_groups == 3
+    estimated = reference_summary(snapshot(20))
+    assert estimated.sentence == f"Collecting the reference for declines: {estimated.labels} of 300 labels."
+    assert 0 < estimated.labels < 300
+    assert estimated.incomplete_groups == 3
     complete = reference_summary(snapshot(300))
     assert (complete.labels, complete.incomplete_groups) == (300, 0)
     assert complete.sentence == "The reference for declines is complete: 300 labels."
 
 
 def test_groups_under_suspicion_are_reported() -> None:
-    told = reference_summary(drifting(count=20))
-    assert told.suspected_groups == 1
-    assert told.sentence.endswith("Paused: 1 group is suspected.")
+    estimated = reference_summary(drifting(count=20))
+    assert estimated.suspected_groups == 1
+    assert estimated.sentence.endswith("Paused: 1 group is suspected.")
 
 
 def test_the_probability_of_the_next_label_includes_the_start_up_phase() -> None:
@@ -130,5 +130,5 @@ def test_a_window_that_was_set_needs_no_start_up_phase() -> None:
     taken = snapshot(20)
     proven = taken.groupings["class"].evidence
     assert proven is not None
-    told = reference_summary(replace(taken, reference=window))
-    assert told.sentence.startswith("The reference for declines is the window until ")
+    estimated = reference_summary(replace(taken, reference=window))
+    assert estimated.sentence.startswith("The reference for declines is the window until ")

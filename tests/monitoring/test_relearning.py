@@ -54,9 +54,9 @@ def placed(*, marks: np.ndarray, **columns: np.ndarray) -> OrderedOutcomes:
     return OrderedOutcomes(sums=np.arange(len(marks)), tallies=tallies, **columns)
 
 
-def columns_of(told: OrderedOutcomes) -> dict[str, np.ndarray]:
+def columns_of(estimated: OrderedOutcomes) -> dict[str, np.ndarray]:
     """What `placed` makes them from."""
-    return {"marks": told.tallies.marks} | {name: getattr(told, name) for name in COLUMNS}
+    return {"marks": estimated.tallies.marks} | {name: getattr(estimated, name) for name in COLUMNS}
 
 
 def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.95) -> OrderedOutcomes:
@@ -75,18 +75,18 @@ def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.
 
 
 def look(
-    told: OrderedOutcomes, *groupings: LabelledGrouping, memory: ChangeMemory | None = None
+    estimated: OrderedOutcomes, *groupings: LabelledGrouping, memory: ChangeMemory | None = None
 ) -> tuple[np.ndarray, ChangeDiscounts]:
     """Factors of all rows, and the rest."""
     found = discount_changes(
-        told, groupings, run_length=RUN_LENGTH, memory=ChangeMemory() if memory is None else memory
+        estimated, groupings, run_length=RUN_LENGTH, memory=ChangeMemory() if memory is None else memory
     )
-    return np.ones(len(told.sums)) if found.factors is None else found.factors, found
+    return np.ones(len(estimated.sums)) if found.factors is None else found.factors, found
 
 
-def shuffled(told: OrderedOutcomes, order: np.ndarray) -> OrderedOutcomes:
+def shuffled(estimated: OrderedOutcomes, order: np.ndarray) -> OrderedOutcomes:
     """The same outcomes, which arrived in another order."""
-    return placed(**{name: column[order] for name, column in columns_of(told).items()})
+    return placed(**{name: column[order] for name, column in columns_of(estimated).items()})
 
 
 def joined(one: OrderedOutcomes, other: OrderedOutcomes) -> OrderedOutcomes:
@@ -96,11 +96,11 @@ def joined(one: OrderedOutcomes, other: OrderedOutcomes) -> OrderedOutcomes:
 
 
 def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_others_more() -> None:
-    told = outcomes(0)
-    factors, _ = look(told, BY_CAMERA)
-    of_it = told.cells // COLOURS == 1
+    estimated = outcomes(0)
+    factors, _ = look(estimated, BY_CAMERA)
+    of_it = estimated.cells // COLOURS == 1
     alone = change_point_weights(
-        correct=told.correct[of_it], sizes=np.array([np.count_nonzero(of_it)]), run_length=RUN_LENGTH
+        correct=estimated.correct[of_it], sizes=np.array([np.count_nonzero(of_it)]), run_length=RUN_LENGTH
     )
     np.testing.assert_allclose(factors[of_it], alone.factors)
     assert factors[~of_it].mean() > 0.5
@@ -108,11 +108,11 @@ def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_other
 
 
 def test_it_is_reported_which_group_changed_and_since_when() -> None:
-    told = outcomes(1)
-    _, found = look(told, BY_CAMERA)
+    estimated = outcomes(1)
+    _, found = look(estimated, BY_CAMERA)
     assert list(found.change_points) == ["camera"]
     ((name, change),) = found.change_points["camera"].items()
-    of_it = told.predicted_at[told.cells // COLOURS == 1]
+    of_it = estimated.predicted_at[estimated.cells // COLOURS == 1]
     assert name == "camera-1"
     assert change.since == pytest.approx(300, abs=25)
     assert change.since == of_it[change.before]
@@ -122,15 +122,17 @@ def test_it_is_reported_which_group_changed_and_since_when() -> None:
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_in_which_labels_arrive_means_nothing(seed: int) -> None:
-    told = outcomes(2)
-    order = np.random.default_rng(seed).permutation(len(told.sums))
-    np.testing.assert_allclose(look(shuffled(told, order), BY_CAMERA)[0], look(told, BY_CAMERA)[0][order])
+    estimated = outcomes(2)
+    order = np.random.default_rng(seed).permutation(len(estimated.sums))
+    np.testing.assert_allclose(
+        look(shuffled(estimated, order), BY_CAMERA)[0], look(estimated, BY_CAMERA)[0][order]
+    )
 
 
 def test_predictions_of_one_time_count_in_the_order_of_their_labels() -> None:
-    told = outcomes(3)
-    at_once = replace(told, predicted_at=np.zeros(len(told.sums)))
-    np.testing.assert_array_equal(look(at_once, BY_CAMERA)[0], look(told, BY_CAMERA)[0])
+    estimated = outcomes(3)
+    at_once = replace(estimated, predicted_at=np.zeros(len(estimated.sums)))
+    np.testing.assert_array_equal(look(at_once, BY_CAMERA)[0], look(estimated, BY_CAMERA)[0])
 
 
 def test_what_changed_by_one_grouping_is_stale_for_all_others_whoever_asked() -> None:
@@ -149,8 +151,8 @@ def test_what_changed_by_one_grouping_is_stale_for_all_others_whoever_asked() ->
 
 
 def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides() -> None:
-    told = outcomes(6)
-    asked_by_both = replace(told, sources=np.tile([0, 1], 300))
+    estimated = outcomes(6)
+    asked_by_both = replace(estimated, sources=np.tile([0, 1], 300))
     by_camera, by_colour = (look(asked_by_both, grouping)[0] for grouping in (BY_CAMERA, BY_COLOUR))
     together, found = look(asked_by_both, BY_CAMERA, BY_COLOUR)
     np.testing.assert_array_equal(together, np.minimum(by_camera, by_colour))
@@ -160,9 +162,9 @@ def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides(
 
 
 def test_a_change_leaves_all_of_labels_whose_cells_tell_nothing_of_its_groups() -> None:
-    told, silent = outcomes(1), outcomes(2, source=1)
-    factors, found = look(joined(told, silent), replace(BY_CAMERA, silent=SECOND))
-    np.testing.assert_array_equal(factors[:600], look(told, BY_CAMERA)[0])
+    estimated, silent = outcomes(1), outcomes(2, source=1)
+    factors, found = look(joined(estimated, silent), replace(BY_CAMERA, silent=SECOND))
+    np.testing.assert_array_equal(factors[:600], look(estimated, BY_CAMERA)[0])
     np.testing.assert_array_equal(factors[600:], 1.0)
     assert found.regions is not None
     assert found.regions_of_any_vote is None
@@ -177,28 +179,28 @@ def test_labels_that_others_asked_for_detect_nothing() -> None:
 
 
 def test_a_memory_changes_nothing_as_labels_come_and_are_corrected() -> None:
-    told, memory = outcomes(8), ChangeMemory()
+    estimated, memory = outcomes(8), ChangeMemory()
     for count in range(50, 600, 50):
-        some = placed(**{name: column[:count] for name, column in columns_of(told).items()})
+        some = placed(**{name: column[:count] for name, column in columns_of(estimated).items()})
         np.testing.assert_array_equal(look(some, BY_CAMERA, memory=memory)[0], look(some, BY_CAMERA)[0])
-    right = told.correct.copy()
+    right = estimated.correct.copy()
     right[300:] = True
-    marks = told.tallies.marks ^ (right != told.correct).astype(np.uint64)
-    corrected = placed(**columns_of(told) | {"correct": right, "marks": marks})
+    marks = estimated.tallies.marks ^ (right != estimated.correct).astype(np.uint64)
+    corrected = placed(**columns_of(estimated) | {"correct": right, "marks": marks})
     factors, found = look(corrected, BY_CAMERA, memory=memory)
     np.testing.assert_array_equal(factors, look(corrected, BY_CAMERA)[0])
     assert not found.change_points
 
 
 def test_a_memory_holds_what_looks_of_late_have_asked_for() -> None:
-    told, memory = outcomes(11), ChangeMemory()
-    look(told, BY_CAMERA, memory=memory)
+    estimated, memory = outcomes(11), ChangeMemory()
+    look(estimated, BY_CAMERA, memory=memory)
     once = len(memory)
     assert once == CAMERAS
     # In turn of now, and of other times.
     for number in range(40):
         look(outcomes(12 + number, count=300), BY_CAMERA, memory=memory)
-        look(told, BY_CAMERA, memory=memory)
+        look(estimated, BY_CAMERA, memory=memory)
         assert len(memory) <= 10 * once
 
 
@@ -216,9 +218,9 @@ TRAFFIC = traffic_of(SPACE, every_cell(SPACE, [(f"camera-{n}",) for n in range(C
 
 def entries(count: int) -> list[OutcomeEntry]:
     """Labels that were asked for cameras; half way the second one breaks."""
-    told, made = outcomes(10, others=0.7), []
+    estimated, made = outcomes(10, others=0.7), []
     for number in range(count):
-        camera = f"camera-{told.cells[number] // COLOURS}"
+        camera = f"camera-{estimated.cells[number] // COLOURS}"
         fact = Fact(
             request_id=f"request-{number}",
             item_id=f"item-{number}",
@@ -230,7 +232,7 @@ def entries(count: int) -> list[OutcomeEntry]:
             predicted_at=float(number),
             requested_at=float(number),
         )
-        said = LabelFact("cat" if told.correct[number] else "dog", float(number), "")
+        said = LabelFact("cat" if estimated.correct[number] else "dog", float(number), "")
         made.append(OutcomeEntry((number, 0), (number, 0), "a", fact, said))
     return made
 
@@ -240,20 +242,20 @@ def known(*, run_length: float | None, at: float = 1e9, count: int = 600) -> Wei
 
 
 def known_of(
-    told: list[OutcomeEntry], *, run_length: float | None, at: float = 1e9
+    estimated: list[OutcomeEntry], *, run_length: float | None, at: float = 1e9
 ) -> tuple[WeightedLabels, GroupIndex]:
     ledger = OutcomeLedger(SPACE)
-    ledger.fold(told)
+    ledger.fold(estimated)
     ledger.place()
     index = GroupIndex(SPACE, TRAFFIC, ledger.cells)
     return weigh_labels(index, ledger, decay=0.0, run_length=run_length, now=at), index
 
 
 def test_labels_that_are_known_are_forgotten_and_still_counted() -> None:
-    plain, told = known(run_length=None), known(run_length=RUN_LENGTH)
-    assert told.count == plain.count == 600
-    assert told.labels.freshness.sum() < plain.labels.freshness.sum() - 80
-    assert "camera-1" in told.change_points["camera"]
+    plain, estimated = known(run_length=None), known(run_length=RUN_LENGTH)
+    assert estimated.count == plain.count == 600
+    assert estimated.labels.freshness.sum() < plain.labels.freshness.sum() - 80
+    assert "camera-1" in estimated.change_points["camera"]
     assert not plain.change_points
 
 
@@ -284,8 +286,10 @@ def test_a_camera_that_broke_keeps_its_share_of_what_others_asked_for() -> None:
         )
         for n, entry in enumerate(entries(600))
     ]
-    told, index = known_of(asked, run_length=RUN_LENGTH)
-    assert "camera-1" in told.change_points["camera"]
+    estimated, index = known_of(asked, run_length=RUN_LENGTH)
+    assert "camera-1" in estimated.change_points["camera"]
     names, cells = index["camera"].names, index["camera"].cells
-    mass = np.bincount(cells[told.labels.cells], weights=told.labels.weights * told.labels.freshness)
+    mass = np.bincount(
+        cells[estimated.labels.cells], weights=estimated.labels.weights * estimated.labels.freshness
+    )
     assert mass[names.index("camera-1")] / mass.sum() == pytest.approx(1 / 3, abs=0.03)

@@ -86,9 +86,9 @@ class Told:
         return weigh_labels(index, ledger, decay=0.0, run_length=run_length, now=1e9), index
 
 
-def share_right(told: Told, traffic: Shares, grouping: str, group: str) -> float:
+def share_right(estimated: Told, traffic: Shares, grouping: str, group: str) -> float:
     """Weighted share of labels in a group that say that the model is right."""
-    known, index = told.known(traffic)
+    known, index = estimated.known(traffic)
     labels = known.by_votes if grouping == CHALLENGE else known.labels
     groups = index[grouping]
     effective, right = effective_counts(
@@ -108,12 +108,12 @@ def test_labels_from_before_beside_aimed_ones_count_either_vote_by_its_traffic(f
         (vote, "north"): shares[vote] for vote in sorted(shares, key=lambda vote: vote != first)
     }
     overall = sum(shares[vote] * accuracy[vote] for vote in shares)
-    told = Told()
-    told.add(100, overall, by="region")
+    estimated = Told()
+    estimated.add(100, overall, by="region")
     for vote, share in shares.items():
-        told.add(round(50 * share), accuracy[vote], by="region", vote=vote)
-        told.add(100, accuracy[vote], by=CHALLENGE, vote=vote)
-    assert share_right(told, traffic, "region", "north") == pytest.approx(overall)
+        estimated.add(round(50 * share), accuracy[vote], by="region", vote=vote)
+        estimated.add(100, accuracy[vote], by=CHALLENGE, vote=vote)
+    assert share_right(estimated, traffic, "region", "north") == pytest.approx(overall)
 
 
 def test_labels_from_before_count_regions_by_their_traffic_without_votes() -> None:
@@ -124,11 +124,11 @@ def test_labels_from_before_count_regions_by_their_traffic_without_votes() -> No
         (MISSING, "north"): 0.05,
         (MISSING, "south"): 0.5,
     }
-    accuracy, told = {"north": 0.5, "south": 1.0}, Told()
+    accuracy, estimated = {"north": 0.5, "south": 1.0}, Told()
     for region, right in accuracy.items():
-        told.add(200, right, by="region", region=region)
+        estimated.add(200, right, by="region", region=region)
     expected = np.average(list(accuracy.values()), weights=[traffic[MISSING, region] for region in accuracy])
-    assert share_right(told, traffic, CHALLENGE, MISSING) == pytest.approx(expected)
+    assert share_right(estimated, traffic, CHALLENGE, MISSING) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("first", [AGREE, DISAGREE])
@@ -136,25 +136,25 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
     traffic: Shares = {
         (vote, "north"): 0.5 for vote in sorted((AGREE, DISAGREE), key=lambda vote: vote != first)
     }
-    told = Told()
+    estimated = Told()
     for _ in range(30):
-        told.add(2, 0.5, by="region")
+        estimated.add(2, 0.5, by="region")
     for accuracy in (1.0, 0.0):
-        told.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
-    known, _ = told.known(traffic, run_length=1_000.0)
+        estimated.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
+    known, _ = estimated.known(traffic, run_length=1_000.0)
     assert DISAGREE in known.change_points[CHALLENGE]
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60, rel=0.1)
 
 
 def test_a_label_that_was_drawn_for_a_group_without_traffic_shows_nothing_whoever_else_asked() -> None:
     traffic: Shares = {(AGREE, "north"): 1.0}
-    told = Told()
-    told.add(30, 1.0, by="region", vote=AGREE)
-    told.add(20, 0.0, by="region", vote=AGREE, region="west")
-    told.add(10, 1.0, by=CHALLENGE, vote=AGREE, region="west")
-    known, _ = told.known(traffic)
+    estimated = Told()
+    estimated.add(30, 1.0, by="region", vote=AGREE)
+    estimated.add(20, 0.0, by="region", vote=AGREE, region="west")
+    estimated.add(10, 1.0, by=CHALLENGE, vote=AGREE, region="west")
+    known, _ = estimated.known(traffic)
     assert known.count == 40
-    assert share_right(told, traffic, CHALLENGE, AGREE) == pytest.approx(1.0)
+    assert share_right(estimated, traffic, CHALLENGE, AGREE) == pytest.approx(1.0)
 
 
 @given(st.integers(0, 2**32))
@@ -167,10 +167,10 @@ def test_shares_of_votes_are_those_of_cells_where_votes_depend_on_one_attribute(
         for r, region in enumerate(regions)
         for v, vote in enumerate(VOTES)
     }
-    told = Told()
+    estimated = Told()
     for region in regions:
-        told.add(1, 1.0, by="region", vote=AGREE, region=region)
-    _, index = told.known(traffic)
+        estimated.add(1, 1.0, by="region", vote=AGREE, region=region)
+    _, index = estimated.known(traffic)
     found = dict(vote_shares(index))
     names, of = index.cells.values("region")
     for v, vote in enumerate(VOTES):
@@ -187,11 +187,11 @@ def test_labels_that_age_has_left_nothing_of_take_nothing_from_others() -> None:
         for count in (1_000, 2_000)
     )
     seen = traffic_of(space, [JointCell((name,), 0, 0, 2_000, 1.0, 0.5) for name in ("north", "south")])
-    told = Told()
-    told.add(10, 1.0, by="region", region="south")
-    told.add(30, 1.0, by="region", region="north")
+    estimated = Told()
+    estimated.add(10, 1.0, by="region", region="south")
+    estimated.add(30, 1.0, by="region", region="north")
     ledger = OutcomeLedger(space)
-    ledger.fold(told.entries)
+    ledger.fold(estimated.entries)
     ledger.place()
     history = traffic_history([5.0], {5.0: before}, now)
     index = GroupIndex(space, seen, ledger.cells, history)
@@ -209,19 +209,19 @@ def test_labels_that_age_has_left_nothing_of_take_nothing_from_others() -> None:
 
 def test_labels_that_were_drawn_for_a_value_which_lost_its_row_say_nothing_of_all_other_values() -> None:
     traffic: Shares = {(AGREE, "north"): 0.8, (AGREE, OTHER): 0.2}
-    told = Told()
-    told.add(20, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
-    told.add(40, 0.0, by="region", vote=AGREE, region="bad", group="bad")
-    assert share_right(told, traffic, "region", OTHER) == pytest.approx(1.0)
+    estimated = Told()
+    estimated.add(20, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
+    estimated.add(40, 0.0, by="region", vote=AGREE, region="bad", group="bad")
+    assert share_right(estimated, traffic, "region", OTHER) == pytest.approx(1.0)
     traffic[AGREE, "bad"] = 0.1
-    assert share_right(told, traffic, "region", "bad") == pytest.approx(0.0)
+    assert share_right(estimated, traffic, "region", "bad") == pytest.approx(0.0)
 
 
 def test_labels_of_a_value_that_lost_its_row_are_no_change_of_all_other_values() -> None:
     traffic: Shares = {(AGREE, "north"): 0.8, (AGREE, OTHER): 0.2}
-    told = Told()
-    told.add(50, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
-    told.add(50, 0.0, by="region", vote=AGREE, region="bad", group="bad")
-    known, _ = told.known(traffic, run_length=1_000.0)
+    estimated = Told()
+    estimated.add(50, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
+    estimated.add(50, 0.0, by="region", vote=AGREE, region="bad", group="bad")
+    known, _ = estimated.known(traffic, run_length=1_000.0)
     assert not known.change_points.get("region")
     assert known.labels.freshness.sum() == pytest.approx(50)

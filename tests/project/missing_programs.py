@@ -65,10 +65,10 @@ def summary(reasons: Iterable[str]) -> str:
 
 def _missing(reason: str) -> Missing:
     reason = reason.removeprefix("Skipped: ")
-    if told := re.fullmatch(r"(.+) is missing: (.+)", reason):
-        return Missing(*told.groups())
-    if told := re.match(r"could not import '([\w.]+)'", reason):
-        return Missing(told[1], PACKAGES)
+    if printed := re.fullmatch(r"(.+) is missing: (.+)", reason):
+        return Missing(*printed.groups())
+    if printed := re.match(r"could not import '([\w.]+)'", reason):
+        return Missing(printed[1], PACKAGES)
     return Missing(reason)
 
 

@@ -107,14 +107,14 @@ def test_a_region_that_is_confirmed_to_be_bad_is_told_and_once_mended_is_resolve
         "grouping": "region",
         "group": "south",
     }
-    told = firing["annotations"]
-    assert "is below alerts.min_accuracy (80%)" in told["description"]
-    assert "The false discovery rate of all confirmed findings" in told["description"]
-    assert told["runbook_url"] == f"https://credence.example/docs/runbooks/{name}"
+    reported = firing["annotations"]
+    assert "is below alerts.min_accuracy (80%)" in reported["description"]
+    assert "The false discovery rate of all confirmed findings" in reported["description"]
+    assert reported["runbook_url"] == f"https://credence.example/docs/runbooks/{name}"
     assert (ROOT / f"docs/runbooks/{name}.md").is_file()
-    assert told["page_url"] == "https://credence.example/?model=sorter&grouping=region&group=south"
+    assert reported["page_url"] == "https://credence.example/?model=sorter&grouping=region&group=south"
     dashboard = "/d/credence-model?var-model=sorter&var-grouping=region&var-group=south"
-    assert told["dashboard_url"].endswith(dashboard)
+    assert reported["dashboard_url"].endswith(dashboard)
 
     def told_to() -> set[str]:
         # What it says may have changed between the two.

@@ -72,8 +72,8 @@ def test_items_of_several_groups_are_told_apart() -> None:
             ("bins", pool.bins),
             ("classes", pool.recording.labels),
         ):
-            told = np.sort(np.stack([getattr(outcome, found) for outcome in outcomes]), axis=0)
-            assert (told == np.sort(true[mine])[:, None]).all()
+            shown = np.sort(np.stack([getattr(outcome, found) for outcome in outcomes]), axis=0)
+            assert (shown == np.sort(true[mine])[:, None]).all()
     assert not shuffled.left.any()
 
 
@@ -178,8 +178,8 @@ def test_every_run_has_used_as_many_labels_at_any_time(policy: str, top_m: int) 
     watch = Watch(lambda beliefs: labels_told(beliefs).sum(axis=1))
     replayed(pool, finding(pool, top_m), policy, runs=30, measures=[watch])
     assert [used for used, _ in watch.seen] == list(range(20))
-    for used, told in watch.seen:
-        assert (told == used).all()
+    for used, shown in watch.seen:
+        assert (shown == used).all()
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -187,8 +187,8 @@ def test_a_group_that_is_used_up_is_skipped(policy: str) -> None:
     pool = pool_of([1, 2, 16])
     watch = Watch(lambda beliefs: labels_told(beliefs).max(axis=0))
     beliefs = replayed(pool, finding(pool, 2), policy, measures=[watch])
-    for _, told in watch.seen:
-        assert (told <= pool.sizes).all()
+    for _, shown in watch.seen:
+        assert (shown <= pool.sizes).all()
     assert (labels_told(beliefs) == pool.sizes).all()
 
 
@@ -207,8 +207,8 @@ def test_a_comparison_stops_where_both_groups_are_used_up() -> None:
     task = TASKS["comparison", "accuracy"](Question(cells=pool.cells, pair=np.array([[0, 1], [2, 3]])))
     watch = Watch(lambda beliefs: labels_told(beliefs).sum(axis=1))
     replayed(pool, task, "thompson", runs=2, measures=[watch])
-    for used, told in watch.seen:
-        assert told.tolist() == [min(used, 10), min(used, 14)]
+    for used, shown in watch.seen:
+        assert shown.tolist() == [min(used, 10), min(used, 14)]
 
 
 def test_measures_look_before_the_first_label_and_after_each() -> None:

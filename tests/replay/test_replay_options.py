@@ -78,8 +78,8 @@ def cases(*, taken: bool) -> list[tuple[tuple[str, ...], str]]:
 
 
 def test_every_option_of_a_task_is_tried_here() -> None:
-    told = {word for action in parser()._actions for word in action.option_strings if word.startswith("--")}
-    assert told - FOR_ALL - {"--help", "--task"} == set(EXAMPLES)
+    shown = {word for action in parser()._actions for word in action.option_strings if word.startswith("--")}
+    assert shown - FOR_ALL - {"--help", "--task"} == set(EXAMPLES)
 
 
 @pytest.mark.parametrize(("asked", "option"), cases(taken=False))
@@ -111,7 +111,7 @@ def test_groups_are_by_one_thing() -> None:
 
 def test_help_tells_what_is_taken_unless_told() -> None:
     words = " ".join(parser().format_help().split())
-    for told in (
+    for shown in (
         "apart (default: predicted_class)",
         "--score-bins B default: 10",
         "default: equal_size",
@@ -119,4 +119,4 @@ def test_help_tells_what_is_taken_unless_told() -> None:
         "matter (default: 0.05; 0.01 of a challenge)",
         "intervals (default: 0.95)",
     ):
-        assert told in words
+        assert shown in words

@@ -248,10 +248,10 @@ def test_a_score_above_one_is_clipped_only_if_it_is_rounding(
 
 def test_multiple_plays_stay_in_step_where_fewer_groups_are_left() -> None:
     pool = pool_of([1, 2, 3, 30])
-    told = Watch(lambda beliefs: labels_told(beliefs).sum(axis=1))
+    shown = Watch(lambda beliefs: labels_told(beliefs).sum(axis=1))
     task = IdentifyByAccuracy(Question(pool.cells, top_m=3))
-    replayed(pool, task, "multiple_play", runs=25, measures=[told])
-    for used, labels in told.seen:
+    replayed(pool, task, "multiple_play", runs=25, measures=[shown])
+    for used, labels in shown.seen:
         assert (labels == used).all()
 
 

@@ -71,10 +71,10 @@ def test_a_problem_shows_since_when_it_is_known(client: Client) -> None:
 
 
 def test_what_an_assessment_asks_and_has_found_is_reported_in_words(client: Client) -> None:
-    told = {one["name"]: (one["question"], one["found"]) for one in client.get("/m")["assessments"]}
-    assert told["worst"] == ("Which class is the least accurate?", "Least accurate: dog (over 99.9%)")
-    assert told["compare"][0] == "Is class dog less or more accurate than cat, by more than 5 points?"
-    assert told["compare"][1].startswith("dog is less accurate than cat")
+    result = {one["name"]: (one["question"], one["found"]) for one in client.get("/m")["assessments"]}
+    assert result["worst"] == ("Which class is the least accurate?", "Least accurate: dog (over 99.9%)")
+    assert result["compare"][0] == "Is class dog less or more accurate than cat, by more than 5 points?"
+    assert result["compare"][1].startswith("dog is less accurate than cat")
 
 
 def test_the_group_that_is_asked_next_has_a_reason(client: Client) -> None:
@@ -85,15 +85,15 @@ def test_the_group_that_is_asked_next_has_a_reason(client: Client) -> None:
 
 @pytest.mark.parametrize("sort", get_args(SortKey))
 def test_groups_are_sorted_either_way(client: Client, sort: str) -> None:
-    told = {
+    result = {
         order: [
             g["group"] for g in client.get(f"/m/groups?grouping=class&sort={sort}&order={order}")["groups"]
         ]
         for order in ("asc", "desc")
     }
-    assert sorted(told["asc"]) == sorted(CLASSES)
+    assert sorted(result["asc"]) == sorted(CLASSES)
     if sort not in {"share", "labels", "drift"}:  # which are the same of all three
-        assert told["asc"] == told["desc"][::-1]
+        assert result["asc"] == result["desc"][::-1]
 
 
 def test_the_most_alarming_group_comes_first(client: Client) -> None:
@@ -111,10 +111,10 @@ def test_groups_are_searched_and_paged(client: Client) -> None:
 
 def test_one_group_is_asked_for_by_its_whole_name(client: Client) -> None:
     client.board["new"] = snapshot(2, classes=[str(i) for i in range(150)] + ["cat", "dog"])
-    told = client.get("/new/groups?grouping=class&group=7")
+    result = client.get("/new/groups?grouping=class&group=7")
     none = client.get("/new/groups?grouping=class&group=yak")
     del client.board["new"]
-    assert [g["group"] for g in told["groups"]] == ["7"]
+    assert [g["group"] for g in result["groups"]] == ["7"]
     assert none["groups"] == []
 
 
@@ -148,25 +148,25 @@ def test_reliability_shows_every_bin_with_traffic(client: Client) -> None:
 
 def test_drift_shows_the_shares_of_every_bin_then_and_now(client: Client) -> None:
     client.board["new"] = drifting()
-    told = client.get("/new/drift?grouping=class&group=dog")
+    result = client.get("/new/drift?grouping=class&group=dog")
     dogs = client.get("/new/groups?grouping=class&sort=drift")["groups"][0]
     state = client.get("/new")
     del client.board["new"]
-    assert [(b["reference"], b["recent"]) for b in told["bins"]] == [(0.1, 0.6), (0.9, 0.4)]
-    assert (told["reference_predictions"], told["recent_predictions"]) == (1_000, 1_000)
-    assert told["drifted"]
-    assert "its scores differ" in told["sentence"]
-    assert (dogs["group"], dogs["drifted"], dogs["drift_score"]) == ("dog", True, told["drift_score"])
+    assert [(b["reference"], b["recent"]) for b in result["bins"]] == [(0.1, 0.6), (0.9, 0.4)]
+    assert (result["reference_predictions"], result["recent_predictions"]) == (1_000, 1_000)
+    assert result["drifted"]
+    assert "its scores differ" in result["sentence"]
+    assert (dogs["group"], dogs["drifted"], dogs["drift_score"]) == ("dog", True, result["drift_score"])
     assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 1
     assert "class dog" in state["drift"]["sentence"]
 
 
 def test_a_group_that_has_not_drifted_is_not_accused(client: Client) -> None:
     client.board["new"] = drifting()
-    told = client.get("/new/drift?grouping=class&group=cat")
+    result = client.get("/new/drift?grouping=class&group=cat")
     del client.board["new"]
-    assert not told["drifted"]
-    assert "has not drifted" in told["sentence"]
+    assert not result["drifted"]
+    assert "has not drifted" in result["sentence"]
 
 
 def test_without_a_reference_it_is_told_how_far_it_is(client: Client) -> None:
@@ -180,7 +180,7 @@ def test_without_a_reference_it_is_told_how_far_it_is(client: Client) -> None:
 def test_a_grouping_that_the_reference_does_not_have_is_not_compared_with_it(client: Client) -> None:
     taken = drifting()
     assert taken.drift is not None
-    others = {name: told for name, told in taken.drift.groupings.items() if name != "class"}
+    others = {name: result for name, result in taken.drift.groupings.items() if name != "class"}
     client.board["new"] = replace(taken, drift=replace(taken.drift, groupings=others))
     status, problem, _ = client.ask("/api/v1/models/new/drift?grouping=class&group=dog")
     dogs = client.get("/new/groups?grouping=class&sort=drift")["groups"][0]
@@ -247,10 +247,10 @@ def test_a_prediction_that_labellers_are_not_to_know_is_not_reported_before_the_
 
 def test_a_group_that_shows_nothing_of_the_prediction_is_reported_with_the_request(client: Client) -> None:
     client.board["new"] = snapshot(assessments={"whole": {"grouping": "all", "budget": BUDGET}})
-    (told,) = client.get("/new/activity")["requests"]
+    (result,) = client.get("/new/activity")["requests"]
     del client.board["new"]
-    assert told["group"] == "[0.5,1]"
-    assert told["predicted_class"] is None
+    assert result["group"] == "[0.5,1]"
+    assert result["predicted_class"] is None
 
 
 def test_a_prediction_that_labellers_are_shown_is_reported_with_the_request(client: Client) -> None:

@@ -53,17 +53,17 @@ def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels:
 def test_a_group_shows_its_evidence() -> None:
     evidence = by_class().evidence
     assert evidence is not None
-    told = group_state(declined(), "class", by_class(), dog()).evidence
-    assert told is not None
-    below = next(claim for claim in told.claims if claim.kind == "below_threshold")
+    shown = group_state(declined(), "class", by_class(), dog()).evidence
+    assert shown is not None
+    below = next(claim for claim in shown.claims if claim.kind == "below_threshold")
     assert below.confirmed
     assert below.log10_e == pytest.approx(evidence.log_e["below_threshold"][dog()] / math.log(10))
-    assert (told.lower, told.upper) == (evidence.state.lower[dog()], evidence.state.upper[dog()])
-    assert told.labels == evidence.state.labels[dog()]
-    assert told.sentences[0] == (
+    assert (shown.lower, shown.upper) == (evidence.state.lower[dog()], evidence.state.upper[dog()])
+    assert shown.labels == evidence.state.labels[dog()]
+    assert shown.sentences[0] == (
         f"Evidence confirms that its accuracy is below 80%: e-value 10^{below.log10_e:.1f}."
     )
-    assert "at most 5%, under continuous monitoring" in told.sentences[-1]
+    assert "at most 5%, under continuous monitoring" in shown.sentences[-1]
 
 
 def test_a_grouping_that_asked_for_nothing_has_none() -> None:
@@ -71,9 +71,9 @@ def test_a_grouping_that_asked_for_nothing_has_none() -> None:
 
 
 def test_of_a_group_that_meets_its_threshold_nothing_is_confirmed() -> None:
-    told = group_state(declined(), "class", by_class(), by_class().groups.index("cat")).evidence
-    assert told is not None
-    assert not any(claim.confirmed for claim in told.claims if claim.kind == "below_threshold")
+    shown = group_state(declined(), "class", by_class(), by_class().groups.index("cat")).evidence
+    assert shown is not None
+    assert not any(claim.confirmed for claim in shown.claims if claim.kind == "below_threshold")
 
 
 def found() -> dict[tuple[str, str | None, str | None], ProblemState]:

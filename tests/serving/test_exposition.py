@@ -86,14 +86,14 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
 
 def series(registry: CollectorRegistry) -> dict[str, set[frozenset[str]]]:
     """Labels of all samples by the metric's full name; of a histogram, those of its count."""
-    told: dict[str, set[frozenset[str]]] = {}
+    shown: dict[str, set[frozenset[str]]] = {}
     for family in registry.collect():
         end = {"histogram": "_count", "counter": "_total"}.get(family.type, "")
         for sample in family.samples:
             if sample.name == family.name + end:
                 name = family.name if family.type == "histogram" else sample.name
-                told.setdefault(name, set()).add(frozenset(sample.labels))
-    return told
+                shown.setdefault(name, set()).add(frozenset(sample.labels))
+    return shown
 
 
 def values(families: Iterable[Metric]) -> dict[Any, float]:
@@ -116,11 +116,11 @@ def test_every_metric_has_the_labels_of_the_catalogue() -> None:
 
 
 def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
-    told = values(registry_of(the_snapshot()).collect())
+    shown = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
         at = {"model": "m", "assessment": "curve", **labels}
-        return told[f"credence_performance_{name}", frozenset(at.items())]
+        return shown[f"credence_performance_{name}", frozenset(at.items())]
 
     for measure, estimate in performance().measures.items():
         assert sample("lower_ratio", measure=measure) == pytest.approx(float(estimate.lower))
@@ -135,11 +135,11 @@ def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
 
 
 def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() -> None:
-    told = values(registry_of(the_snapshot()).collect())
+    shown = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
         at = {"model": "m", "assessment": "votes", **labels}
-        return told[f"credence_ensemble_{name}", frozenset(at.items())]
+        return shown[f"credence_ensemble_{name}", frozenset(at.items())]
 
     for position, member in enumerate(POOLED.members):
         mean = sample("member_precision_mean_ratio", member=member)
@@ -151,11 +151,11 @@ def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() 
 
 
 def test_a_challenger_is_reported_over_all_traffic_and_in_every_group() -> None:
-    told = values(registry_of(the_snapshot()).collect())
+    shown = values(registry_of(the_snapshot()).collect())
 
     def sample(name: str, **labels: str) -> float:
         at = {"model": "m", "assessment": "next", **labels}
-        return told[f"credence_challenge_{name}", frozenset(at.items())]
+        return shown[f"credence_challenge_{name}", frozenset(at.items())]
 
     overall = sample("difference_mean_ratio", grouping="all", group="all")
     assert overall == pytest.approx(CHALLENGED.difference.mean[0])
@@ -171,16 +171,18 @@ def test_a_challenger_is_reported_over_all_traffic_and_in_every_group() -> None:
 
 
 def test_attributes_tell_how_many_values_have_groups_and_how_much_traffic_has_none() -> None:
-    told = values(registry_of(the_snapshot()).collect())
+    shown = values(registry_of(the_snapshot()).collect())
     at = frozenset({"model": "m", "attribute": "region"}.items())
-    assert told["credence_attribute_values", at] == 1_000
-    assert told["credence_attribute_other_ratio", at] == 0.12
-    assert told["credence_attribute_values_limit", frozenset({("model", "m")})] == 1_000
+    assert shown["credence_attribute_values", at] == 1_000
+    assert shown["credence_attribute_other_ratio", at] == 0.12
+    assert shown["credence_attribute_values_limit", frozenset({("model", "m")})] == 1_000
 
 
 def test_only_groups_that_may_miss_traffic_say_how_much() -> None:
-    told = values(registry_of(the_snapshot()).collect())
-    missed = {dict(at)["group"]: v for (name, at), v in told.items() if name.endswith("missed_traffic_ratio")}
+    shown = values(registry_of(the_snapshot()).collect())
+    missed = {
+        dict(at)["group"]: v for (name, at), v in shown.items() if name.endswith("missed_traffic_ratio")
+    }
     assert missed == {"dog": 0.25}
 
 
@@ -285,12 +287,12 @@ def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
     some, every = registry_of(taken, group_limit=5), registry_of(taken)
     at = {"model": "m", "grouping": "class"}
     for name in ("failing", "meeting"):
-        told = [
+        shown = [
             registry.get_sample_value(f"credence_grouping_traffic_share_{name}_ratio", at)
             for registry in (some, every)
         ]
-        assert told[0] == told[1]
-        assert told[0]
+        assert shown[0] == shown[1]
+        assert shown[0]
     scores = {"model": "m", "grouping": "score_bin"}
     assert some.get_sample_value("credence_grouping_traffic_share_failing_ratio", scores) is None
 

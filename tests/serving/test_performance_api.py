@@ -20,29 +20,29 @@ def client() -> Iterator[Client]:
 
 
 def test_the_performance_is_reported_with_curves_and_thresholds(client: Client) -> None:
-    status, told, _ = client.ask(f"{MODELS}/mail/performance/curve")
+    status, shown, _ = client.ask(f"{MODELS}/mail/performance/curve")
     assert status == 200
-    assert (told["positive_class"], told["threshold"]) == ("spam", 0.5)
-    assert (told["labels"], told["scores"]) == (100, 100)
-    assert (len(told["curve"]), len(told["roc"])) == (100, 101)
+    assert (shown["positive_class"], shown["threshold"]) == ("spam", 0.5)
+    assert (shown["labels"], shown["scores"]) == (100, 100)
+    assert (len(shown["curve"]), len(shown["roc"])) == (100, 101)
     # Of those that cannot be told apart the best has the highest F1, and not quite the highest probability.
-    highest = max(one["met"] for one in told["thresholds"])
-    assert told["thresholds"][told["best"]]["met"] == pytest.approx(highest, abs=0.03)
+    highest = max(one["met"] for one in shown["thresholds"])
+    assert shown["thresholds"][shown["best"]]["met"] == pytest.approx(highest, abs=0.03)
 
 
 def test_the_model_itself_shows_it_in_short(client: Client) -> None:
-    (told,) = client.ask(f"{MODELS}/mail")[1]["performances"]
-    assert told["measures"][1]["target"] == 0.9
-    assert told["measures"][1]["missed"] == performance().missed["recall"]
+    (shown,) = client.ask(f"{MODELS}/mail")[1]["performances"]
+    assert shown["measures"][1]["target"] == 0.9
+    assert shown["measures"][1]["missed"] == performance().missed["recall"]
 
 
 @pytest.mark.parametrize("form", ["platt", "beta", "isotonic"])
 def test_a_map_is_a_file_with_a_name_that_tells_it_from_others(client: Client, form: str) -> None:
-    status, told, headers = client.ask(f"{MODELS}/mail/performance/curve/recalibration/{form}")
-    assert (status, told["form"]) == (200, form)
+    status, shown, headers = client.ask(f"{MODELS}/mail/performance/curve/recalibration/{form}")
+    assert (status, shown["form"]) == (200, form)
     assert headers["Content-Type"] == "application/json"
     assert headers["Content-Disposition"] == f'attachment; filename="mail-curve-{form}.json"'
-    assert {"score", "probability", "lower", "upper"} == set(told["table"][0])
+    assert {"score", "probability", "lower", "upper"} == set(shown["table"][0])
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_map_is_a_file_with_a_name_that_tells_it_from_others(client: Client, f
     ],
 )
 def test_what_is_not_known_is_not_found_and_says_why(client: Client, path: str) -> None:
-    status, told, headers = client.ask(f"{MODELS}{path}")
+    status, shown, headers = client.ask(f"{MODELS}{path}")
     assert status == 404
-    assert set(told) == {"detail"}
+    assert set(shown) == {"detail"}
     assert "Content-Disposition" not in headers
 
 

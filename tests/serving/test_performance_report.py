@@ -115,8 +115,8 @@ def test_a_target_is_known_to_be_missed_or_met_with_confidence_alone(missed: flo
 
 def test_targets_that_are_known_to_be_missed_are_counted_beside_the_model() -> None:
     missed = mail(dataclasses.replace(performance(), missed={"precision": 0.99, "recall": 0.5}))
-    told = overview(["m", "new"], [missed], tick_seconds=5.0, now=NOW).models
-    assert [one.headline.critical for one in told] == [1, 0]
+    document = overview(["m", "new"], [missed], tick_seconds=5.0, now=NOW).models
+    assert [one.headline.critical for one in document] == [1, 0]
 
 
 def test_with_few_labels_no_target_is_known_to_be_missed() -> None:
@@ -140,26 +140,26 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
 
 def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> None:
     nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
-    told = dataclasses.replace(
+    document = dataclasses.replace(
         performance(), measures={**performance().measures, "precision": nothing}, missed={}
     )
-    taken = mail(told)
+    taken = mail(document)
     assert measure(taken, "precision").verdict == "none"
     assert "No item is predicted positive at this threshold." in performance_summaries(taken)[0].sentence
 
 
 def test_the_assessment_asks_and_has_found_something_in_words() -> None:
-    (told,) = model_state(the_snapshot(), now=NOW, tick_seconds=5.0).assessments
-    assert told.question == "What are precision and recall on class spam, at every threshold?"
-    assert told.found.startswith(f"Precision {precision()} [")
-    assert told.next[0].why.startswith("precision and recall depend on how many of these are spam")
+    (document,) = model_state(the_snapshot(), now=NOW, tick_seconds=5.0).assessments
+    assert document.question == "What are precision and recall on class spam, at every threshold?"
+    assert document.found.startswith(f"Precision {precision()} [")
+    assert document.next[0].why.startswith("precision and recall depend on how many of these are spam")
 
 
 def test_of_very_many_thresholds_those_that_differ_are_reported() -> None:
-    told = performance_state(the_snapshot(), "curve").thresholds
-    assert len(performance().thresholds.thresholds) > MOST_THRESHOLDS >= len(told)
+    document = performance_state(the_snapshot(), "curve").thresholds
+    assert len(performance().thresholds.thresholds) > MOST_THRESHOLDS >= len(document)
     for name in ("precision", "recall", "f1", "false_positive_rate"):
-        means = np.array([getattr(one, name).mean for one in told])
+        means = np.array([getattr(one, name).mean for one in document])
         everywhere = performance().at_thresholds[name].mean
         own = np.abs(np.diff(everywhere)).max()
         assert np.abs(np.diff(means)).max() < own + 0.08, name
@@ -174,17 +174,17 @@ def test_few_thresholds_are_all_reported() -> None:
         cost=choice.cost.part(few),
         best=20,
     )
-    at = {name: told.part(few) for name, told in performance().at_thresholds.items()}
-    told = performance_state(
+    at = {name: document.part(few) for name, document in performance().at_thresholds.items()}
+    document = performance_state(
         mail(dataclasses.replace(performance(), thresholds=part, at_thresholds=at)), "curve"
     )
-    assert len(told.thresholds) == 51
-    assert told.best == 20
+    assert len(document.thresholds) == 51
+    assert document.best == 20
 
 
 def test_the_operating_and_the_best_threshold_are_among_those_reported() -> None:
-    told, choice = performance_state(the_snapshot(), "curve"), performance().thresholds
-    best, operating = told.thresholds[told.best], told.thresholds[told.operating]
+    document, choice = performance_state(the_snapshot(), "curve"), performance().thresholds
+    best, operating = document.thresholds[document.best], document.thresholds[document.operating]
     assert best.threshold == choice.thresholds[choice.best]
     assert best.met == choice.probability[choice.best]
     assert operating.recall is not None
@@ -192,18 +192,18 @@ def test_the_operating_and_the_best_threshold_are_among_those_reported() -> None
 
 
 def test_thresholds_ascend_to_the_one_that_calls_nothing_positive() -> None:
-    told = performance_state(the_snapshot(), "curve").thresholds
-    *lower, last = [one.threshold for one in told]
+    document = performance_state(the_snapshot(), "curve").thresholds
+    *lower, last = [one.threshold for one in document]
     assert lower == sorted(lower)  # type: ignore[type-var]
     assert last is None
-    assert told[-1].recall is not None
-    assert told[-1].recall.mean == 0
+    assert document[-1].recall is not None
+    assert document[-1].recall.mean == 0
 
 
 def test_without_targets_no_threshold_meets_them() -> None:
     bare = dataclasses.replace(performance(), targets={}, missed={})
-    told = performance_state(mail(bare, targets={}), "curve")
-    assert {one.met for one in told.thresholds} == {None}
+    document = performance_state(mail(bare, targets={}), "curve")
+    assert {one.met for one in document.thresholds} == {None}
 
 
 def test_costs_are_those_of_the_configuration() -> None:
@@ -217,11 +217,14 @@ def test_costs_are_those_of_the_configuration() -> None:
 
 
 def test_curves_tell_their_bands() -> None:
-    told = performance_state(the_snapshot(), "curve")
+    document = performance_state(the_snapshot(), "curve")
     assert_allclose(
-        [one.precision.upper for one in told.curve if one.precision is not None], performance().curve.upper
+        [one.precision.upper for one in document.curve if one.precision is not None],
+        performance().curve.upper,
     )
-    assert_allclose([one.recall.lower for one in told.roc if one.recall is not None], performance().roc.lower)
+    assert_allclose(
+        [one.recall.lower for one in document.roc if one.recall is not None], performance().roc.lower
+    )
 
 
 def test_how_the_scores_are_seen_is_reported() -> None:
@@ -236,15 +239,15 @@ def test_how_the_scores_are_seen_is_reported() -> None:
 def test_no_document_has_a_number_that_json_does_not_know() -> None:
     nowhere = np.full(len(performance().curve.median), np.nan)
     taken = mail(dataclasses.replace(performance(), curve=Band(nowhere, nowhere, nowhere)))
-    told = json.loads(performance_state(taken, "curve").model_dump_json(), parse_constant=pytest.fail)
-    assert {one["precision"] for one in told["curve"]} == {None}
+    document = json.loads(performance_state(taken, "curve").model_dump_json(), parse_constant=pytest.fail)
+    assert {one["precision"] for one in document["curve"]} == {None}
 
 
 @pytest.mark.parametrize("form", ["platt", "beta"])
 def test_the_formula_of_a_map_says_nearly_what_its_table_says(form: str) -> None:
-    told = recalibration(the_snapshot(), "curve", form)
-    means = [one.mean for one in told.coefficients.values()]
-    for point in told.table:
+    document = recalibration(the_snapshot(), "curve", form)
+    means = [one.mean for one in document.coefficients.values()]
+    for point in document.table:
         s = min(max(point.score, 1e-6), 1 - 1e-6)
         terms = [np.log(s / (1 - s))] if form == "platt" else [np.log(s), -np.log(1 - s)]
         by_formula = 1 / (1 + np.exp(-(means[0] + np.dot(means[1:], terms))))
@@ -252,14 +255,14 @@ def test_the_formula_of_a_map_says_nearly_what_its_table_says(form: str) -> None
 
 
 def test_a_map_is_enough_to_apply_it_elsewhere() -> None:
-    told = recalibration(the_snapshot(), "curve", "isotonic")
-    assert told.coefficients == {}
-    assert "use 1 minus its score" in told.how
+    document = recalibration(the_snapshot(), "curve", "isotonic")
+    assert document.coefficients == {}
+    assert "use 1 minus its score" in document.how
     scores = np.linspace(0, 1, 50)
-    applied = np.interp(scores, [p.score for p in told.table], [p.probability for p in told.table])
+    applied = np.interp(scores, [p.score for p in document.table], [p.probability for p in document.table])
     isotonic = performance().maps["isotonic"]
     assert_allclose(applied, np.interp(scores, isotonic.scores, isotonic.probability.mean))
-    assert all(p.lower <= p.probability <= p.upper for p in told.table)
+    assert all(p.lower <= p.probability <= p.upper for p in document.table)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def classifier(number: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng([7, number])
     prevalence, distance = rng.uniform(0.05, 0.5), rng.uniform(0.8, 4.0)
     positive = rng.random(ITEMS) < prevalence
-    told = rng.normal(0, rng.uniform(0.6, 1.4, 2)[positive.astype(int)]) + distance * positive
-    honest = distance * (told - distance / 2) + special.logit(prevalence)
+    estimated = rng.normal(0, rng.uniform(0.6, 1.4, 2)[positive.astype(int)]) + distance * positive
+    honest = distance * (estimated - distance / 2) + special.logit(prevalence)
     return special.expit(rng.normal(0, 0.5) + np.exp(rng.normal(0, 0.4)) * honest), positive
 
 

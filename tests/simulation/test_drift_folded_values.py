@@ -79,8 +79,8 @@ def drifted(then: TrafficCounts, lately: TrafficCounts) -> dict[tuple[str, str],
     comparisons = 4 * sum(map(len, names.values()))
     for grouping, groups in names.items():
         for mix in GroupedTraffic(SPACE, SPACE.groupings[grouping], groups).mixes(then, lately):
-            told = mix_drift(mix.reference, mix.recent, comparisons=comparisons)
-            which = np.flatnonzero(told.excess > DriftSettings().max_distance)
+            estimated = mix_drift(mix.reference, mix.recent, comparisons=comparisons)
+            which = np.flatnonzero(estimated.excess > DriftSettings().max_distance)
             found[grouping, mix.name] = [groups[g] for g in which]
     return found
 
@@ -94,9 +94,9 @@ def test_customers_that_take_turns_in_the_rows_never_drift(shares: np.ndarray) -
     for _ in range(10 * DAY):
         marks.append(stream.hours(1))
         if len(marks) > DAY:
-            told = drifted(reference.since(begun), marks[-1].since(marks[-1 - DAY]))
-            assert ("all", "attribute:customer") in told
-            assert not any(told.values()), told
+            estimated = drifted(reference.since(begun), marks[-1].since(marks[-1 - DAY]))
+            assert ("all", "attribute:customer") in estimated
+            assert not any(estimated.values()), estimated
     assert marks[-1].tables["customer", "bins"].names != reference.tables["customer", "bins"].names
 
 
@@ -132,6 +132,6 @@ def test_a_new_customer_with_much_traffic_drifts_at_once() -> None:
     healthy = stream.hours(DAY)
     stream.shares = 0.6 * FEW_LARGE
     stream.shares[-1] += 0.4
-    told = drifted(reference.since(begun), stream.hours(DAY).since(healthy))
-    assert told["all", "attribute:customer"] == ["all"]
-    assert told["customer", "score"] == []
+    estimated = drifted(reference.since(begun), stream.hours(DAY).since(healthy))
+    assert estimated["all", "attribute:customer"] == ["all"]
+    assert estimated["customer", "score"] == []

@@ -55,8 +55,8 @@ def silent(classifier: int) -> Change:
 def confirmed(change: Change, way: Way, seen: list[Watched]) -> np.ndarray:
     """Looks from the change to the first one at which evidence tells it; those of the whole time if none."""
     labels = LabelStream(items(LOGISTIC), change, GROUPS, PREDICTIONS, alpha=0.05)
-    told = labels.ask(way, seen, (5,)).confirmed[HEALTHY:, :, CHANGING]
-    return np.where(told.any(axis=0), told.argmax(axis=0), len(told))
+    found = labels.ask(way, seen, (5,)).confirmed[HEALTHY:, :, CHANGING]
+    return np.where(found.any(axis=0), found.argmax(axis=0), len(found))
 
 
 @pytest.mark.parametrize("classifier", [LOGISTIC, NAIVE_BAYES])
@@ -103,9 +103,9 @@ def test_classes_that_shift_without_harm_drift_and_are_not_confirmed() -> None:
         assert shares is not None
         assert shares[CHANGING] == 1
     labels = LabelStream(items(LOGISTIC), harmless, GROUPS, PREDICTIONS, alpha=0.05)
-    told = labels.ask(EVENLY_AIMED, seen, (5,)).confirmed.any(axis=(0, 2))
+    found = labels.ask(EVENLY_AIMED, seen, (5,)).confirmed.any(axis=(0, 2))
     # Of one stream in twenty at the most: of eight, three would be by chance in fewer than one of a hundred.
-    assert told.sum() < 3
+    assert found.sum() < 3
 
 
 def test_what_no_input_shows_is_a_disagreement_of_labels_and_scores() -> None:

@@ -31,7 +31,7 @@ def streams(before: float, after: float, *, first: int, then: int, seed: int) ->
 
 def believed(labels: np.ndarray, truth: float, looks: range, *, forgetting: bool = True) -> Beliefs:
     """By the labels up to every look, under Jeffreys' prior."""
-    told = []
+    estimated = []
     for look in looks:
         seen, detected, kept = labels[:, :look], np.zeros(len(labels), np.bool_), 1.0
         if forgetting:
@@ -41,8 +41,8 @@ def believed(labels: np.ndarray, truth: float, looks: range, *, forgetting: bool
         right, wrong = (kept * seen).sum(axis=1) + 0.5, (kept * ~seen).sum(axis=1) + 0.5
         ends = [special.betaincinv(right, wrong, tail) for tail in ((1 - NOMINAL) / 2, (1 + NOMINAL) / 2)]
         mean = right / (right + wrong)
-        told.append((detected, mean - truth, (ends[0] <= truth) & (truth <= ends[1])))
-    return Beliefs(*(np.array(column) for column in zip(*told, strict=True)))
+        estimated.append((detected, mean - truth, (ends[0] <= truth) & (truth <= ends[1])))
+    return Beliefs(*(np.array(column) for column in zip(*estimated, strict=True)))
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.92, 0.82), (0.92, 0.72), (0.8, 0.95), (0.6, 0.9)])

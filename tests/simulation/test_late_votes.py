@@ -110,7 +110,7 @@ def entries(rng: np.random.Generator, there: World, *, before: bool) -> list[Out
     return made
 
 
-def interval(there: World, told: list[OutcomeEntry]) -> tuple[np.ndarray, np.ndarray]:
+def interval(there: World, found: list[OutcomeEntry]) -> tuple[np.ndarray, np.ndarray]:
     """Of the accuracy of every region [regions], as the service tells it."""
     cells = [
         JointCell((vote, region), 0, number, int(np.ceil(1e6 * share)), share, share * SCORES[number])
@@ -119,11 +119,11 @@ def interval(there: World, told: list[OutcomeEntry]) -> tuple[np.ndarray, np.nda
         for number, share in enumerate(there.traffic[r, :, v].tolist())
     ]
     ledger = OutcomeLedger(SPACE)
-    ledger.fold(told)
+    ledger.fold(found)
     ledger.place(votes_missing=False)
     index = GroupIndex(SPACE, traffic_of(SPACE, cells), ledger.cells)
     known = weigh_labels(index, ledger, decay=0.0, run_length=None, now=1e9)
-    assert known.count == len(told)
+    assert known.count == len(found)
     beliefs = assess_groups(index["region"], index.cells.bins, known.labels, prior="learned")
     names = index["region"].names
     lower, upper = beliefs.accuracy.interval(NOMINAL)
@@ -141,9 +141,9 @@ def measured() -> tuple[float, float]:
     for seed in range(RUNS):
         rng = np.random.default_rng(seed)
         there = world(rng)
-        told = entries(rng, there, before=True)
-        lower, upper = interval(there, told)
-        without = interval(there, [entry for entry in told if entry.fact.votes])
+        found = entries(rng, there, before=True)
+        lower, upper = interval(there, found)
+        without = interval(there, [entry for entry in found if entry.fact.votes])
         truth = there.region_accuracy()
         inside.append((lower <= truth) & (truth <= upper))
         narrower.append((upper - lower).mean() / (without[1] - without[0]).mean())

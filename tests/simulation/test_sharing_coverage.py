@@ -26,7 +26,7 @@ class Told(NamedTuple):
     """Of the mean of a random sample of every member [members]."""
 
 
-def told(stream: Stream, wanted: int, rng: np.random.Generator) -> Told:
+def estimated(stream: Stream, wanted: int, rng: np.random.Generator) -> Told:
     allocation = allocate(stream.patterns, wanted)
     none = np.zeros(len(stream.accuracy))
     labels = np.array([allocation.plan(none, rng) for _ in range(RUNS)])
@@ -45,7 +45,7 @@ def of_streams(children: int, wanted: int) -> list[Told]:
     """Half of the streams are of children that err by themselves, half of children that err alike."""
     rng = np.random.default_rng(1_000 * children + wanted)
     streams = [majority(rng, children=children, alike=turn % 2 == 0) for turn in range(STREAMS)]
-    return [told(stream, wanted, rng) for stream in streams]
+    return [estimated(stream, wanted, rng) for stream in streams]
 
 
 @pytest.mark.parametrize(("children", "wanted"), KINDS)

@@ -77,10 +77,10 @@ def test_the_precisions_of_real_classifiers_are_believed_from_counts_of_patterns
         labels = np.array([allocation.plan(np.zeros(len(accuracy)), rng) for _ in range(RUNS)])
         positive = rng.binomial(labels, accuracy).astype(float)
         truth = items.precision()
-        told = member_beliefs(allocation, labels.astype(float), positive, mass=0.95)
+        estimated = member_beliefs(allocation, labels.astype(float), positive, mass=0.95)
         # So many positives know their precision in steps: held is any value within half a step of it.
         half = 0.5 / items.votes.sum(axis=0)
-        held.append((told.lower <= truth + half) & (truth - half <= told.upper))
+        held.append((estimated.lower <= truth + half) & (truth - half <= estimated.upper))
         off = post_stratified(allocation, labels.astype(float), positive).mean(axis=0) - truth
         # Four standard errors, as a random sample of an endless stream has them.
         assert (np.abs(off) <= 4 * np.sqrt(truth * (1 - truth) / WANTED / RUNS) + 1e-12).all()

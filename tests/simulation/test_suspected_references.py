@@ -75,10 +75,10 @@ def test_a_fault_while_the_reference_is_collected_does_not_hide_the_next_one() -
     # Faults after 20 and after 300 labels; the first one is repaired after 100.
     accuracy = np.where((at >= 20) & (at < 100), 0.5, np.where(at < 300, 0.97, 0.55))
     correct, suspected = labels_of(np.random.default_rng(5), accuracy)
-    told = {
+    estimated = {
         "left out": np.isfinite(alarmed(correct, suspected)["changed"]).mean(),
         "let in": np.isfinite(alarmed(correct, np.zeros_like(suspected))["changed"]).mean(),
     }
     # Of 100 labels of the reference, about 10 are from the first fault, before it is suspected; else 80 are.
-    assert told["left out"] > 0.9
-    assert told["let in"] < 0.1
+    assert estimated["left out"] > 0.9
+    assert estimated["let in"] < 0.1

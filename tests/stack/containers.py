@@ -246,17 +246,17 @@ class Stack:
 
 def _healthcheck(service: Mapping[str, Any], image: Image) -> list[str]:
     """The command that tells whether the service is healthy; nothing where none does."""
-    told = service.get("healthcheck", {})
-    if told.get("disable"):
+    logged = service.get("healthcheck", {})
+    if logged.get("disable"):
         return []
-    kind, *command = told.get("test", ["CMD", *image.healthcheck])
+    kind, *command = logged.get("test", ["CMD", *image.healthcheck])
     return ["sh", "-c", *command] if kind == "CMD-SHELL" else command
 
 
 def _bind(source: Path, target: str, *, writable: bool = False) -> str:
-    at, told = shlex.quote(f".{target}"), shlex.quote(str(source))
+    at, logged = shlex.quote(f".{target}"), shlex.quote(str(source))
     made = f"mkdir -p {at}" if source.is_dir() else f"mkdir -p $(dirname {at}) && touch {at}"
-    bound = f"{made} && mount --bind {told} {at}"
+    bound = f"{made} && mount --bind {logged} {at}"
     return bound if writable else f"{bound} && mount -o remount,bind,ro {at}"
 
 

@@ -94,9 +94,9 @@ class Fleet:
 
     def _tell_targets(self, *more: Process) -> None:
         ports = sorted({process.port for process in (*self.members.values(), *more)})
-        told = self.targets.with_suffix(".new")
-        told.write_text(json.dumps([{"targets": [f"127.0.0.1:{port}" for port in ports]}]))
-        told.rename(self.targets)
+        logged = self.targets.with_suffix(".new")
+        logged.write_text(json.dumps([{"targets": [f"127.0.0.1:{port}" for port in ports]}]))
+        logged.rename(self.targets)
 
 
 def end(process: Process) -> None:

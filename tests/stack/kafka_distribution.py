@@ -33,8 +33,8 @@ def kafka_jars() -> Path:
 
 
 def _cache() -> Path:
-    told = os.environ.get("CREDENCE_TEST_CACHE")
-    return Path(told) if told else Path.home() / ".cache" / "credence-test"
+    logged = os.environ.get("CREDENCE_TEST_CACHE")
+    return Path(logged) if logged else Path.home() / ".cache" / "credence-test"
 
 
 def _fetch(jars: Path) -> None:

@@ -82,13 +82,13 @@ class Topic:
         def ask() -> dict[str, Any] | None:
             try:
                 with self.kafka.admin(request_timeout_ms=2_000, bootstrap_timeout_ms=2_000) as admin:
-                    told = admin.describe_topics([self.name])[0]["partitions"]
+                    logged = admin.describe_topics([self.name])[0]["partitions"]
             except KafkaError:  # a broker that it asked is away, and it does not ask another one
                 return None
-            return next((each for each in told if each["partition_index"] == partition), None)
+            return next((each for each in logged if each["partition_index"] == partition), None)
 
-        told: dict[str, Any] = wait_for(ask, seconds=20, what="a description of the topic")
-        return told
+        logged: dict[str, Any] = wait_for(ask, seconds=20, what="a description of the topic")
+        return logged
 
     def values(self, count: int) -> Iterable[bytes]:
         """Predictions of items that were not sent yet."""

@@ -89,5 +89,5 @@ class EmbeddedRedisCluster:
 
 
 def _complete(client: redis.Redis) -> bool:
-    told = client.execute_command("CLUSTER", "INFO")
-    return b"cluster_state:ok" in told and f"cluster_known_nodes:{_NODES}".encode() in told
+    logged = client.execute_command("CLUSTER", "INFO")
+    return b"cluster_state:ok" in logged and f"cluster_known_nodes:{_NODES}".encode() in logged

@@ -76,14 +76,14 @@ class RedisRecorder:
                 except TimeoutError:
                     continue
                 *lines, waiting = waiting.split(b"\r\n")
-                heard = [told for line in lines if (told := _LINE.fullmatch(line))]
+                heard = [logged for line in lines if (logged := _LINE.fullmatch(line))]
                 self._forget_users()
-                self._know_users({told[1].decode() for told in heard} - {"lua"})
-                for told in heard:
-                    address = told[1].decode()
+                self._know_users({logged[1].decode() for logged in heard} - {"lua"})
+                for logged in heard:
+                    address = logged[1].decode()
                     # What a script calls follows the script's own line.
                     user = user if address == "lua" else self._users.get(address, self._quick)
-                    command = tuple(_plain(each) for each in _ARGUMENT.findall(told[2]))
+                    command = tuple(_plain(each) for each in _ARGUMENT.findall(logged[2]))
                     self._note(user, command)
                     if command[0] == b"ECHO":
                         self._heard = command[1]

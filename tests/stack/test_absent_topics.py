@@ -57,8 +57,8 @@ def test_an_absent_topic_is_logged_once_and_a_problem_until_it_is_created(
         assert (found["severity"], found["alert"]) == ("warning", "CredenceDependencyDown")
         assert says in found["sentence"]
         assert says in " ".join(deployment.run_command("status").stdout.split())
-        told = [line for line in lines(process) if absent in json.dumps(line)]
-        assert [line["down_seconds"] for line in told if line["down_seconds"] < 60] == [0]
+        logged = [line for line in lines(process) if absent in json.dumps(line)]
+        assert [line["down_seconds"] for line in logged if line["down_seconds"] < 60] == [0]
         deployment.run_command("topics", "create")
         wait_for(lambda: key not in problems(process), seconds=60, what="the end of the problem")
         wait_for(process.ready, seconds=60, what="ready")

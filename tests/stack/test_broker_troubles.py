@@ -78,8 +78,8 @@ def test_the_coordinator_of_the_group_is_killed(kafka: ApacheKafka, connection: 
     with Reader(topic, connection) as reader:
         reader.wait_for_count(100)
         with kafka.admin() as admin:
-            told = admin.describe_topics(["__consumer_offsets"])[0]["partitions"][0]
-        kafka.brokers[told["leader_id"] - 1].kill()
+            logged = admin.describe_topics(["__consumer_offsets"])[0]["partitions"][0]
+        kafka.brokers[logged["leader_id"] - 1].kill()
         topic.send(100)
         reader.wait_for_count(200)
         topic.send(100)

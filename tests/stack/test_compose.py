@@ -181,8 +181,8 @@ def test_prometheus_has_all_our_rules_and_tells_alertmanager(stack: Stack) -> No
         return health == {"ok"}
 
     wait_for(evaluated, seconds=120, what="every rule evaluated")
-    told = ask_prometheus(stack, "alertmanagers")["activeAlertmanagers"]
-    assert [urllib.parse.urlsplit(each["url"]).netloc for each in told] == ["alertmanager:9093"]
+    logged = ask_prometheus(stack, "alertmanagers")["activeAlertmanagers"]
+    assert [urllib.parse.urlsplit(each["url"]).netloc for each in logged] == ["alertmanager:9093"]
 
 
 def test_alertmanager_has_the_route(stack: Stack) -> None:
@@ -205,8 +205,8 @@ def test_redis_wants_the_password_writes_every_second_and_evicts_nothing(stack: 
     redis = stack.running["redis"]
     assert "NOAUTH" in redis.run("redis-cli", "ping")
     login = 'REDISCLI_AUTH=$(cat /run/secrets/redis_password) redis-cli --raw "$@"'
-    told = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
-    for key, value in told.items():
+    logged = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+    for key, value in logged.items():
         said = redis.run("sh", "-c", login, "-", "config", "get", key)
         assert said.split() == [key, value]
     password = Path(stack.file["secrets"]["redis_password"]["file"]).read_text()

@@ -127,11 +127,11 @@ def outcomes(deployment: Deployment) -> dict[str, OutcomeEntry]:
 def everything(deployment: Deployment) -> tuple[Any, ...]:
     """All that must be the same after a restore: traffic, outcomes, budgets, what happened to requests."""
     requests = deployment.facts().requests()
-    told = {
+    logged = {
         request: (entry.assessment, entry.fact, entry.label)
         for request, entry in outcomes(deployment).items()
     }
-    return stored_cells(deployment), told, requests.budget, requests.tallies, requests.open
+    return stored_cells(deployment), logged, requests.budget, requests.tallies, requests.open
 
 
 def wait_until_stored(deployment: Deployment, count: int) -> None:
@@ -402,8 +402,8 @@ def test_a_new_hash_key_changes_the_pool_and_no_other_fact(
     variables = {} if kept == "in Redis" else {"CREDENCE_HASH_KEY_FILE": str(file)}
 
     def key() -> bytes:
-        told = deployment.connection.client.get(hash_key_key(deployment.name))
-        return told if kept == "in Redis" else file.read_bytes()
+        logged = deployment.connection.client.get(hash_key_key(deployment.name))
+        return logged if kept == "in Redis" else file.read_bytes()
 
     people = People(deployment)
     deployment.send_predictions(range(1_000))
@@ -470,8 +470,8 @@ def test_the_daily_look_tells_of_models_letters_and_redis(deployment: Deployment
         wait_until_stored(deployment, 100)
         end(process)
     printed = carry_out("every day", deployment)
-    for told in ("sorter", "malformed_json", "aof_last_write_status:ok", "maxmemory_policy:"):
-        assert told in printed
+    for logged in ("sorter", "malformed_json", "aof_last_write_status:ok", "maxmemory_policy:"):
+        assert logged in printed
 
 
 def test_every_command_of_the_page_is_carried_out_here() -> None:

@@ -69,9 +69,9 @@ def test_a_login_asks_for_no_right_of_its_own(server: EmbeddedRedis) -> None:
 
 def test_a_login_that_is_refused_is_told_without_the_password(server: EmbeddedRedis) -> None:
     wrong = secrets.token_hex(8)
-    with user(server, "+get") as name, pytest.raises(Refused, match="check username and password") as told:
+    with user(server, "+get") as name, pytest.raises(Refused, match="check username and password") as logged:
         reach(server.url, username=name, password=wrong)
-    assert wrong not in str(told.value)
+    assert wrong not in str(logged.value)
 
 
 def test_a_password_is_changed_without_a_gap_while_two_are_good(server: EmbeddedRedis) -> None:
@@ -97,10 +97,10 @@ def test_a_login_that_is_missing_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"), [(["~key"], r"lacks a right \(GET\)"), (["+get", "~other"], "lacks a right")]
+    ("rules", "logged"), [(["~key"], r"lacks a right \(GET\)"), (["+get", "~other"], "lacks a right")]
 )
-def test_a_right_that_is_missing_is_told(server: EmbeddedRedis, rules: list[str], told: str) -> None:
-    with user(server, *rules) as name, pytest.raises(Refused, match=told):
+def test_a_right_that_is_missing_is_told(server: EmbeddedRedis, rules: list[str], logged: str) -> None:
+    with user(server, *rules) as name, pytest.raises(Refused, match=logged):
         reach(server.url, username=name, password=PASSWORD)
 
 
@@ -110,9 +110,9 @@ def test_a_right_that_is_missing_is_told_of_a_pipeline_without_what_was_sent(ser
         with build_redis(settings) as client:
             pipeline = client.pipeline(transaction=False)
             pipeline.set("key", "confidential")
-            with pytest.raises(Refused, match=r"\(SET\)") as told, translate_redis_errors():
+            with pytest.raises(Refused, match=r"\(SET\)") as logged, translate_redis_errors():
                 pipeline.execute()
-        assert "confidential" not in str(told.value)
+        assert "confidential" not in str(logged.value)
 
 
 @pytest.mark.parametrize("lacking", ["hset", "sadd", "hmget"])

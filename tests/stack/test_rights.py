@@ -220,7 +220,7 @@ def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "key", "operation", "told"),
+    ("role", "key", "operation", "logged"),
     [
         ("predictions", "predictions", "Read", "grant READ on the topics"),
         ("predictions", "group", "Read", "grant READ on the consumer groups"),
@@ -232,7 +232,7 @@ def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
     ],
 )
 def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
-    loop: Roles, role: str, key: str, operation: Any, told: str
+    loop: Roles, role: str, key: str, operation: Any, logged: str
 ) -> None:
     kafka = loop.deployment.settings.kafka
     right = (
@@ -243,12 +243,12 @@ def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
     assert right in kafka_rights(loop.deployment.settings, role)
     process = loop.processes[role]
     wait_for(process.ready, seconds=60, what="readiness")
-    told_before = loop.log(role).count(told)
+    told_before = loop.log(role).count(logged)
     loop.take(role, right)
     loop.deployment.send("predictions", BAD_PREDICTION)
     loop.deployment.send("labels", BAD_LABEL)
     loop.deployment.producer.flush()
-    wait_for(lambda: loop.log(role).count(told) > told_before, seconds=60, what=f"'{told}'")
+    wait_for(lambda: loop.log(role).count(logged) > told_before, seconds=60, what=f"'{logged}'")
     wait_for(lambda: process.get("/readyz")[0] == 503, seconds=30, what="that it is not ready")
     loop.grant(role, right)
     wait_for(process.ready, seconds=90, what="readiness")
@@ -257,8 +257,8 @@ def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
 def test_every_kafka_right_is_one_of_those(loop: Roles) -> None:
     """Each right of the table is taken away by one of the tests above."""
     settings = loop.deployment.settings
-    told = {role: len(kafka_rights(settings, role)) for role in ROLES}
-    assert {role: count for role, count in told.items() if count} == {
+    logged = {role: len(kafka_rights(settings, role)) for role in ROLES}
+    assert {role: count for role, count in logged.items() if count} == {
         "predictions": 3,
         "labels": 3,
         "schedule": 1,

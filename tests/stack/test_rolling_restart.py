@@ -152,10 +152,10 @@ def rolled(
 
 def _turn(name: str) -> tuple[int, str]:
     """When it is a member's turn: roles in the order that docs/operations.md tells."""
-    told = re.findall(r"^\d\. (labels|predictions|schedule|page)(?: consumer|r)?s$", PAGE, re.MULTILINE)
-    assert len(told) == 4
+    logged = re.findall(r"^\d\. (labels|predictions|schedule|page)(?: consumer|r)?s$", PAGE, re.MULTILINE)
+    assert len(logged) == 4
     role = name.partition("-")[0].replace("serve", "page")
-    return told.index(role), name
+    return logged.index(role), name
 
 
 def _all_is_shown(deployment: Deployment, prometheus: Prometheus) -> bool:

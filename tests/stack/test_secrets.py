@@ -154,12 +154,12 @@ def _goes_wrong(deployment: Deployment, known: Secrets, login: dict[str, Any], m
     wrong = {key: known.new(f"wrong-{key}") for key in ("password", "client_secret") if key in login}
     right = deployment.config.read_text()
     deployment.configure("kafka", security=login | wrong)
-    told = "check client_id, client_secret" if mechanism == "OAUTHBEARER" else "check mechanism, username"
+    logged = "check client_id, client_secret" if mechanism == "OAUTHBEARER" else "check mechanism, username"
     with redis.Redis(port=_plain_port(deployment)) as admin:
         admin.execute_command("ACL", "SETUSER", USER, "reset", "on", "nopass", "~*", "+@all")
     with deployment.process("run") as refused:
         # The client's own words, and ours.
-        for text in (told, "kafka refuses"):
+        for text in (logged, "kafka refuses"):
             wait_for(lambda text=text: text in refused.log.read_text(), seconds=60, what=f"'{text}'")
         pages = _pages(refused)
     deployment.config.write_text(right)
@@ -293,6 +293,6 @@ def _check(config: Path) -> str:
 def test_a_secret_is_recognised_in_what_it_is_wrapped_in(wrapped: str) -> None:
     known = Secrets()
     text = wrapped.format(known.new("word"))
-    for told in (text, repr(text.encode()), text.encode().hex(), base64.b64encode(text.encode()).decode()):
-        assert known.found_in(f"... {told} ...") == ["word"]
+    for logged in (text, repr(text.encode()), text.encode().hex(), base64.b64encode(text.encode()).decode()):
+        assert known.found_in(f"... {logged} ...") == ["word"]
     assert known.found_in("... nothing ...") == []

@@ -140,9 +140,9 @@ def test_a_login_that_is_refused_is_told_and_leaves_no_thread_behind(
 ) -> None:
     threads = threading.active_count()
     name = {"group": "x"} if build is build_consumer else {"name": "x"}
-    with pytest.raises(Refused, match="check mechanism, username and password") as told:
+    with pytest.raises(Refused, match="check mechanism, username and password") as logged:
         build(settings(guarded, **LOGIN | {"password": "another one"}), **name)
-    assert "another one" not in str(told.value)
+    assert "another one" not in str(logged.value)
     wait_for(lambda: threading.active_count() <= threads, seconds=10, what="the end of the client's threads")
 
 
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_used_is_named_by_its_key(
     tmp_path: Path, key: str, wrong: dict[str, str]
 ) -> None:
     security = {"protocol": "ssl", key: str(tmp_path / "none.pem")} | wrong
-    told = KafkaSettings.model_validate({"security": security})
+    logged = KafkaSettings.model_validate({"security": security})
     with pytest.raises(ConfigurationError) as refused:
-        build_admin(told)
+        build_admin(logged)
     assert [path for path, _ in refused.value.problems] == [f"kafka.security.{key}"]

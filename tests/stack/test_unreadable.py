@@ -62,5 +62,5 @@ def test_a_process_that_meets_a_corrupt_record_says_so_and_stays(
         assert process.get("/readyz")[0] == 503
         assert process.get("/healthz")[0] == 200
         wait_for(lambda: deployment.predictions_stored() == 1, seconds=10, what="what came before it")
-        told = "delete the records up to it"
-        wait_for(lambda: told in process.log.read_text(), seconds=30, what="what to do")
+        logged = "delete the records up to it"
+        wait_for(lambda: logged in process.log.read_text(), seconds=30, what="what to do")

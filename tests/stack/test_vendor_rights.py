@@ -63,14 +63,14 @@ class Office:
         roles.start("schedule", stack, "schedule")
         roles.start("serve", stack, "serve", CREDENCE_VENDOR_API__PORT=str(port))
 
-    def told(self, status: int, call: Callable[[], Told]) -> Told:
+    def logged(self, status: int, call: Callable[[], Told]) -> Told:
         """What a call is told once it has this status; it is made anew until then."""
         seen: list[int] = []
 
         def tried() -> Told | None:
-            told = call()
-            seen.append(told.status)
-            return told if told.status == status else None
+            logged = call()
+            seen.append(logged.status)
+            return logged if logged.status == status else None
 
         try:
             found: Told = wait_for(tried, seconds=60, what=f"status {status}")
@@ -161,7 +161,7 @@ def office(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def _by_the_vendor_api(office: Office) -> None:
     acme = office.acme
-    office.told(200, lambda: acme.get("/models"))
+    office.logged(200, lambda: acme.get("/models"))
     held, released, skipped = office.claim(), office.claim(), office.claim()
     assert acme.of(held, "renew").status == 200
     assert acme.of(released, "release").status == 200
@@ -182,16 +182,16 @@ def _by_the_vendor_api(office: Office) -> None:
 
 def _by_label_studio(office: Office) -> None:
     def tasks() -> list[dict[str, Any]]:
-        told: list[dict[str, Any]] = office.acme.post("/models/sorter/label-studio/tasks", {"most": 1}).body
-        return told
+        logged: list[dict[str, Any]] = office.acme.post("/models/sorter/label-studio/tasks", {"most": 1}).body
+        return logged
 
     [exported] = wait_for(tasks, seconds=60, what="a task")
     task = {"id": 1, **exported}
     said: list[str] = []
 
     def hook(action: str, **fields: Any) -> None:
-        told = office.acme.post("/models/sorter/label-studio/webhook", hook_body(action, **fields))
-        assert told.status == 200, told.body
+        logged = office.acme.post("/models/sorter/label-studio/webhook", hook_body(action, **fields))
+        assert logged.status == 200, logged.body
         office.await_outcomes(task["data"]["request_id"], *said)
 
     # Two people look at it; what the second one says takes the first one's place.
@@ -228,10 +228,10 @@ def test_an_answer_is_refused_while_serve_may_not_write_labels(office: Office) -
     assert right == KafkaRight("topic", roles.deployment.settings.kafka.topics.labels, "Write")
     roles.take("serve", right)
     claim = office.claim()
-    assert office.told(503, lambda: office.acme.answer(claim)).problem == "unavailable"
+    assert office.logged(503, lambda: office.acme.answer(claim)).problem == "unavailable"
     assert "WRITE on those that are written" in roles.log("serve")
     roles.grant("serve", right)
-    office.told(202, lambda: office.acme.answer(claim))
+    office.logged(202, lambda: office.acme.answer(claim))
     office.await_outcomes(claim["request_id"], "cat")
 
 

@@ -25,9 +25,9 @@ def wire(heard: list[bytes], wires: Wires) -> Iterator[Wire]:
     def serve(connection: socket.socket) -> None:
         with connection:
             try:
-                while told := connection.recv(1_024):
-                    heard.append(told)
-                    connection.sendall(told)
+                while logged := connection.recv(1_024):
+                    heard.append(logged)
+                    connection.sendall(logged)
             except OSError:
                 return  # the wire was cut
 

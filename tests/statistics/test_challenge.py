@@ -32,13 +32,13 @@ def draws(counts: tuple[float, float, float], share: float) -> np.ndarray:
 def test_mean_variance_and_probabilities_are_those_of_joint_draws(
     counts: tuple[int, int, int], share: float
 ) -> None:
-    told, drawn = beliefs(counts, share), draws(counts, share)
-    assert told.mean[0] == pytest.approx(drawn.mean(), abs=4 * drawn.std() / len(drawn) ** 0.5)
-    assert told.variance[0] == pytest.approx(drawn.var(), rel=0.02)
+    estimated, drawn = beliefs(counts, share), draws(counts, share)
+    assert estimated.mean[0] == pytest.approx(drawn.mean(), abs=4 * drawn.std() / len(drawn) ** 0.5)
+    assert estimated.variance[0] == pytest.approx(drawn.var(), rel=0.02)
     # Four standard errors of a share of 200,000 draws at the most.
     for margin in (0.0, 0.01, 0.03):
-        assert told.better(margin)[0] == pytest.approx((drawn > margin).mean(), abs=0.0045)
-        assert told.worse(margin)[0] == pytest.approx((drawn < -margin).mean(), abs=0.0045)
+        assert estimated.better(margin)[0] == pytest.approx((drawn > margin).mean(), abs=0.0045)
+        assert estimated.worse(margin)[0] == pytest.approx((drawn < -margin).mean(), abs=0.0045)
 
 
 @given(counts=COUNTS, share=SHARES)
@@ -64,11 +64,11 @@ def test_who_swaps_the_two_swaps_what_is_said(
 def test_better_worse_and_alike_are_all_there_is(
     counts: tuple[int, int, int], share: float, margin: float
 ) -> None:
-    told = beliefs(counts, share)
-    better, worse = told.better(margin)[0], told.worse(margin)[0]
+    estimated = beliefs(counts, share)
+    better, worse = estimated.better(margin)[0], estimated.worse(margin)[0]
     assert 0 <= better <= 1
     assert better + worse <= 1 + QUADRATURE
-    assert told.better(margin + 0.01)[0] <= better + QUADRATURE
+    assert estimated.better(margin + 0.01)[0] <= better + QUADRATURE
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 0), (2, 0, 1), (9, 4, 3), (900, 800, 400)])
@@ -90,9 +90,9 @@ def test_sixteen_points_are_enough(counts: tuple[int, int, int], margin: float) 
 
 
 def test_who_hardly_disagrees_cannot_differ_by_more() -> None:
-    told = beliefs((500, 0, 0), 0.005)
-    assert told.better(0.01) == [0.0]
-    assert told.log_e_better(0.01)[0] <= 0
+    estimated = beliefs((500, 0, 0), 0.005)
+    assert estimated.better(0.01) == [0.0]
+    assert estimated.log_e_better(0.01)[0] <= 0
     assert np.abs(beliefs((5, 1, 0), 0.0).interval(0.95)).max() == 0
 
 
@@ -141,8 +141,8 @@ def test_looking_after_every_label_seldom_finds_a_challenger_that_is_no_better()
     runs, labels, alpha = 1_000, 300, 0.05
     said = rng.choice(3, size=(runs, labels), p=[0.4, 0.4, 0.2])
     wins, losses, neither = ((said == k).cumsum(axis=1).ravel().astype(float) for k in range(3))
-    told = ChallengeBeliefs(np.full(runs * labels, 0.1), PairedLabels(wins, losses, neither))
-    ever = (told.log_e_better(0.0) >= -np.log(alpha)).reshape(runs, labels).any(axis=1)
+    estimated = ChallengeBeliefs(np.full(runs * labels, 0.1), PairedLabels(wins, losses, neither))
+    ever = (estimated.log_e_better(0.0) >= -np.log(alpha)).reshape(runs, labels).any(axis=1)
     # Three standard errors above what is promised.
     assert ever.sum() <= stats.binom.ppf(0.9987, runs, alpha)
     better = special.betaincc(wins + 0.5, losses + 0.5, 0.5)

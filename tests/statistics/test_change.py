@@ -92,21 +92,21 @@ def test_benchmarks_compute_the_same_evidence_after_every_label(labels: list[boo
 def test_a_decline_is_dated() -> None:
     rng = np.random.default_rng(0)
     labels = np.concatenate((rng.random(400) < 0.95, rng.random(150) < 0.6))
-    told = change_point(labels, 0.95, 0.95)
-    assert told.earliest <= 400 <= told.latest
-    assert abs(told.after - 400) < 10
+    estimated = change_point(labels, 0.95, 0.95)
+    assert estimated.earliest <= 400 <= estimated.latest
+    assert abs(estimated.after - 400) < 10
 
 
 def test_the_likeliest_beginning_is_inside_its_interval() -> None:
     rng = np.random.default_rng(1)
     for _ in range(50):
-        told = change_point(rng.random(60) < 0.8, 0.9, 0.9)
-        assert 0 <= told.earliest <= told.latest < 60
+        estimated = change_point(rng.random(60) < 0.8, 0.9, 0.9)
+        assert 0 <= estimated.earliest <= estimated.latest < 60
 
 
 def test_labels_that_are_all_wrong_declined_before_the_first() -> None:
-    told = change_point(np.zeros(20, np.bool_), 0.9, 0.9)
-    assert told.after == told.earliest == 0
+    estimated = change_point(np.zeros(20, np.bool_), 0.9, 0.9)
+    assert estimated.after == estimated.earliest == 0
 
 
 def test_no_labels_date_nothing() -> None:

@@ -66,8 +66,8 @@ def test_many_labels_tell_the_true_matrix(prior: str) -> None:
 
 def test_the_models_own_probabilities_speak_until_labels_do() -> None:
     sums = np.array([[7, 2, 1, 0], [0, 8, 0, 2], [1, 1, 8, 0], [0, 0, 1, 9.0]])
-    told = confusion(labelled(0), sums=list(sums)).mean()
-    assert told[0, 1] > 1.5 * told[0, 2] > 1.5 * told[0, 3]
+    result = confusion(labelled(0), sums=list(sums)).mean()
+    assert result[0, 1] > 1.5 * result[0, 2] > 1.5 * result[0, 3]
     plain = confusion(labelled(0)).mean()
     np.testing.assert_allclose(plain[0, 1:], (1 - plain[0, 0]) / 3, rtol=1e-6)
     # The labels say otherwise: then the model's word counts for little.

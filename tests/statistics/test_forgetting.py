@@ -157,9 +157,9 @@ def test_places_that_stand_for_several_labels_tell_the_same() -> None:
     for end in range(1, len(labels) + 1):
         length, hits = end - np.arange(end), right[end] - right[:end]
         run = special.betaln(one + hits, other + length - hits) - special.betaln(one, other)
-        told = begun[:end] + run + length * np.log1p(-1 / RUN_LENGTH)
-        begun[end] = special.logsumexp(told) - np.log(RUN_LENGTH)
-    exact = special.softmax(told[[*range(len(labels) - FEWEST + 1)]])
+        estimated = begun[:end] + run + length * np.log1p(-1 / RUN_LENGTH)
+        begun[end] = special.logsumexp(estimated) - np.log(RUN_LENGTH)
+    exact = special.softmax(estimated[[*range(len(labels) - FEWEST + 1)]])
     found = remains(labels)
     expected = special.logit(1 - exact[0]) + if_rarer(len(labels), RUN_LENGTH)
     # The odds of a change agree within a few percent, which a place's width allows.

@@ -19,11 +19,11 @@ def curves(positive: np.ndarray) -> np.ndarray:
 
 def test_it_is_the_squared_slope_of_both_curves() -> None:
     step = 1e-6
-    told = curve_influence(SHARES, POSITIVE)
+    found = curve_influence(SHARES, POSITIVE)
     for group in range(len(SHARES)):
         moved = POSITIVE + step * (np.arange(len(SHARES)) == group)
         slope = (curves(moved) - curves(POSITIVE)) / step
-        assert told[group] == pytest.approx((slope**2).sum(axis=0).mean(), rel=1e-4)
+        assert found[group] == pytest.approx((slope**2).sum(axis=0).mean(), rel=1e-4)
 
 
 def test_no_positive_item_at_all_is_no_error() -> None:

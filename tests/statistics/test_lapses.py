@@ -26,8 +26,8 @@ def test_each_share_has_values_of_its_own_evenly_spread() -> None:
 
 @given(probability=SHARES, prevalence=SHARES, which=st.integers(0, len(LAPSES) - 1))
 def test_lapses_leave_probabilities_possible(probability: float, prevalence: float, which: int) -> None:
-    told = with_lapses(np.array([probability]), LAPSES[which], np.array(prevalence))
-    assert 0 < told[0] < 1
+    found = with_lapses(np.array([probability]), LAPSES[which], np.array(prevalence))
+    assert 0 < found[0] < 1
 
 
 @given(one=SHARES, other=SHARES, prevalence=SHARES, which=st.integers(0, len(LAPSES) - 1))
@@ -39,19 +39,19 @@ def test_lapses_keep_the_order(one: float, other: float, prevalence: float, whic
 def test_of_rare_positives_as_many_are_missed_as_lapse() -> None:
     missed, prevalence = 0.2, 0.01
     # A score that tells the classes apart, but for lapses.
-    told = with_lapses(np.array([0.0, 1.0]), np.array([missed, 0.0]), np.array(prevalence))
-    below = (1 - prevalence) * told[0]
+    found = with_lapses(np.array([0.0, 1.0]), np.array([missed, 0.0]), np.array(prevalence))
+    below = (1 - prevalence) * found[0]
     assert below / prevalence == pytest.approx(missed)
 
 
 def test_of_what_scores_like_a_positive_as_many_are_negative_as_lapse() -> None:
-    told = with_lapses(np.array([1.0]), np.array([0.2, 0.03]), np.array(0.01))
-    assert 1 - told[0] == pytest.approx(0.03)
+    found = with_lapses(np.array([1.0]), np.array([0.2, 0.03]), np.array(0.01))
+    assert 1 - found[0] == pytest.approx(0.03)
 
 
 def test_of_common_positives_few_score_like_negatives() -> None:
-    told = with_lapses(np.array([0.0]), np.array([0.5, 0.0]), np.array(0.5))
-    assert told[0] == pytest.approx(0.05)
+    found = with_lapses(np.array([0.0]), np.array([0.5, 0.0]), np.array(0.5))
+    assert found[0] == pytest.approx(0.05)
 
 
 def test_prevalences_of_many_draws_are_taken_each_for_itself() -> None:

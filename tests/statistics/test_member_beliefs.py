@@ -36,31 +36,33 @@ def test_an_estimate_weights_patterns_by_their_traffic_not_by_their_labels() -> 
 
 def test_a_single_pattern_is_estimated_as_a_beta_with_jeffreys_prior() -> None:
     allocation = allocate(VotePatterns(np.array([1]), np.array([7.0]), 1), 20)
-    told = believed(allocation, np.array([20.0]), np.array([18.0]))
+    estimated = believed(allocation, np.array([20.0]), np.array([18.0]))
     lower, upper = beta.interval(np.array([18.5]), np.array([2.5]), 0.95)
-    np.testing.assert_allclose([told.mean, told.lower, told.upper], [[18.5 / 21], lower, upper], rtol=1e-9)
-    np.testing.assert_allclose(told.labels, [20.0], rtol=1e-9)
+    np.testing.assert_allclose(
+        [estimated.mean, estimated.lower, estimated.upper], [[18.5 / 21], lower, upper], rtol=1e-9
+    )
+    np.testing.assert_allclose(estimated.labels, [20.0], rtol=1e-9)
 
 
 @given(seeds)
 def test_without_labels_every_member_is_estimated_as_the_prior_says(seed: int) -> None:
     allocation, labels, _ = example(seed)
-    told = believed(allocation, 0 * labels, 0 * labels)
+    estimated = believed(allocation, 0 * labels, 0 * labels)
     lower, upper = beta.interval(np.array([0.5]), np.array([0.5]), 0.95)
-    np.testing.assert_allclose(told.mean, 0.5, rtol=1e-9)
-    np.testing.assert_allclose(told.lower, lower[0], rtol=1e-6)
-    np.testing.assert_allclose(told.upper, upper[0], rtol=1e-6)
-    np.testing.assert_allclose(told.labels, 0.0, atol=1e-9)
+    np.testing.assert_allclose(estimated.mean, 0.5, rtol=1e-9)
+    np.testing.assert_allclose(estimated.lower, lower[0], rtol=1e-6)
+    np.testing.assert_allclose(estimated.upper, upper[0], rtol=1e-6)
+    np.testing.assert_allclose(estimated.labels, 0.0, atol=1e-9)
     assert np.isnan(post_stratified(allocation, 0 * labels, 0 * labels)).all()
 
 
 @given(seeds)
 def test_an_interval_is_within_0_and_1_around_its_mean(seed: int) -> None:
-    told = believed(*example(seed))
-    assert (told.lower >= 0).all()
-    assert (told.lower < told.mean).all()
-    assert (told.mean < told.upper).all()
-    assert (told.upper <= 1).all()
+    estimated = believed(*example(seed))
+    assert (estimated.lower >= 0).all()
+    assert (estimated.lower < estimated.mean).all()
+    assert (estimated.mean < estimated.upper).all()
+    assert (estimated.upper <= 1).all()
 
 
 @given(seeds)
@@ -96,9 +98,9 @@ def test_many_runs_at_once_are_estimated_as_each_by_itself(seed: int) -> None:
 def test_a_member_that_calls_nothing_positive_keeps_its_prior_and_has_no_estimate() -> None:
     allocation = allocate(VotePatterns(np.array([0b10]), np.array([1.0]), 2), 10)
     labels = np.array([10.0])
-    told = believed(allocation, labels, labels)
-    assert told.mean[0] == 0.5
-    assert told.mean[1] > 0.9
+    estimated = believed(allocation, labels, labels)
+    assert estimated.mean[0] == 0.5
+    assert estimated.mean[1] > 0.9
     estimate = post_stratified(allocation, labels, labels)
     assert np.isnan(estimate[0])
     assert estimate[1] == 1.0
@@ -109,9 +111,9 @@ def test_patterns_that_differ_in_precision_make_labels_worth_more() -> None:
     patterns = VotePatterns(np.array([0b11, 0b10]), np.array([1.0, 1.0]), 2)
     allocation = allocate(patterns, 40)
     labels = allocation.plan(np.zeros(2), np.random.default_rng(0)).astype(float)
-    told = believed(allocation, labels, labels * [1, 0])
-    assert told.mean[1] == pytest.approx(0.5, abs=0.01)
-    assert told.labels[1] > 5 * 40
+    estimated = believed(allocation, labels, labels * [1, 0])
+    assert estimated.mean[1] == pytest.approx(0.5, abs=0.01)
+    assert estimated.labels[1] > 5 * 40
 
 
 def test_thin_patterns_do_not_bias_estimates() -> None:

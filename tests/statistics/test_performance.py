@@ -44,32 +44,32 @@ def evaluated(count: int = 2_000, **options: str) -> Performance:
 def test_once_all_is_labelled_nothing_is_uncertain() -> None:
     scores, labels = items()
     bins = bin_scores(scores, labels)
-    told = performance(known(np.full(len(bins.counts), 0.5), bins), np.random.default_rng(0))
+    estimated = performance(known(np.full(len(bins.counts), 0.5), bins), np.random.default_rng(0))
     for threshold in (0.2, 0.5, 0.9):
-        at = told.nearest(threshold)
-        called = scores >= told.thresholds[at]
-        assert told.precision[:, at] == pytest.approx(labels[called].mean())
-        assert told.recall[:, at] == pytest.approx(labels[called].sum() / labels.sum())
-        assert told.false_positive_rate[:, at] == pytest.approx(
+        at = estimated.nearest(threshold)
+        called = scores >= estimated.thresholds[at]
+        assert estimated.precision[:, at] == pytest.approx(labels[called].mean())
+        assert estimated.recall[:, at] == pytest.approx(labels[called].sum() / labels.sum())
+        assert estimated.false_positive_rate[:, at] == pytest.approx(
             1 - (~called & (labels == 0)).sum() / (labels == 0).sum()
         )
         wanted = 2 * labels[called].sum() / (called.sum() + labels.sum())
-        assert told.f1[:, at] == pytest.approx(wanted)
-    assert told.prevalence == pytest.approx(labels.mean())
+        assert estimated.f1[:, at] == pytest.approx(wanted)
+    assert estimated.prevalence == pytest.approx(labels.mean())
 
 
 @given(st.integers(1, 300), st.integers(0, 1_000))
 def test_laws_of_every_threshold(count: int, seed: int) -> None:
     bins = bin_scores(items(count, seed=seed)[0], most=32)
-    told = performance(known(bins.scores, bins, draws=20), np.random.default_rng(seed))
-    assert np.all(told.right <= told.called)
-    assert np.all(np.diff(told.called, axis=1) <= 0)
-    assert np.all(told.called[:, 0] == count)
-    assert np.all(told.precision[:, -1] == 1)
-    assert np.allclose(told.precision[:, 0], told.prevalence)
-    some = told.positives > 0
-    assert np.all(told.recall[some, 0] == 1)
-    assert np.all(np.isnan(told.recall[~some]))
+    estimated = performance(known(bins.scores, bins, draws=20), np.random.default_rng(seed))
+    assert np.all(estimated.right <= estimated.called)
+    assert np.all(np.diff(estimated.called, axis=1) <= 0)
+    assert np.all(estimated.called[:, 0] == count)
+    assert np.all(estimated.precision[:, -1] == 1)
+    assert np.allclose(estimated.precision[:, 0], estimated.prevalence)
+    some = estimated.positives > 0
+    assert np.all(estimated.recall[some, 0] == 1)
+    assert np.all(np.isnan(estimated.recall[~some]))
 
 
 def test_the_population_is_less_certain_than_the_sample() -> None:
@@ -77,8 +77,8 @@ def test_the_population_is_less_certain_than_the_sample() -> None:
     bins = bin_scores(scores, labels)
     spread = {}
     for scope in ("sample", "population"):
-        told = performance(known(bins.scores, bins), np.random.default_rng(1), scope=scope)
-        spread[scope] = told.prevalence.std()
+        estimated = performance(known(bins.scores, bins), np.random.default_rng(1), scope=scope)
+        spread[scope] = estimated.prevalence.std()
     assert spread["sample"] == 0
     assert spread["population"] > 0.005
 
@@ -93,62 +93,62 @@ def test_of_many_items_sample_and_population_are_the_same() -> None:
 @pytest.mark.parametrize(("threshold", "called"), [(0.2, 4), (0.3, 4), (0.35, 3), (0.9, 1), (0.95, 0)])
 def test_a_threshold_calls_positive_what_reaches_it(threshold: float, called: int) -> None:
     bins = bin_scores(np.array([0.3, 0.4, 0.7, 0.9]), thresholds=[threshold])
-    told = performance(known(bins.scores, bins, draws=2), np.random.default_rng(0))
-    assert np.all(told.called[:, told.nearest(threshold)] == called)
+    estimated = performance(known(bins.scores, bins, draws=2), np.random.default_rng(0))
+    assert np.all(estimated.called[:, estimated.nearest(threshold)] == called)
 
 
 def test_precision_at_a_recall_is_that_of_the_threshold_where_it_is_reached() -> None:
-    told = evaluated()
+    estimated = evaluated()
     for row in range(5):
         # The highest of those thresholds that reach the same recall.
-        at = np.flatnonzero(told.right[row] == told.right[row, 60])[-1]
-        found = told.precision_at_recall(told.recall[row, [at]])[row]
-        assert found == pytest.approx(told.precision[row, at])
+        at = np.flatnonzero(estimated.right[row] == estimated.right[row, 60])[-1]
+        found = estimated.precision_at_recall(estimated.recall[row, [at]])[row]
+        assert found == pytest.approx(estimated.precision[row, at])
 
 
 def test_all_items_must_be_called_positive_to_miss_none_of_a_classifier_that_guesses() -> None:
     bins = bin_scores(np.linspace(0, 1, 5_000))
-    told = performance(known(np.full(len(bins.counts), 0.3), bins), np.random.default_rng(0))
-    assert told.precision_at_recall(RECALLS).mean(axis=0) == pytest.approx(0.3, abs=0.03)
-    assert told.recall_at_false_positive_rate(RECALLS).mean(axis=0) == pytest.approx(RECALLS, abs=0.03)
+    estimated = performance(known(np.full(len(bins.counts), 0.3), bins), np.random.default_rng(0))
+    assert estimated.precision_at_recall(RECALLS).mean(axis=0) == pytest.approx(0.3, abs=0.03)
+    assert estimated.recall_at_false_positive_rate(RECALLS).mean(axis=0) == pytest.approx(RECALLS, abs=0.03)
 
 
 def test_a_draw_without_positive_items_has_no_recall() -> None:
     bins = bin_scores(np.full(10, 0.5), np.zeros(10, np.int64))
-    told = performance(known(np.array([0.5]), bins, draws=3), np.random.default_rng(0))
-    assert np.all(np.isnan(told.precision_at_recall(RECALLS)))
-    assert np.all(np.isnan(Estimate.of(told.recall, 0.9).mean))
+    estimated = performance(known(np.array([0.5]), bins, draws=3), np.random.default_rng(0))
+    assert np.all(np.isnan(estimated.precision_at_recall(RECALLS)))
+    assert np.all(np.isnan(Estimate.of(estimated.recall, 0.9).mean))
 
 
 def test_an_estimate_leaves_out_draws_that_say_nothing() -> None:
     draws = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, np.nan]])
-    told = Estimate.of(draws, 0.5)
-    assert told.mean == pytest.approx([2.0, np.nan], nan_ok=True)
-    assert told.lower == pytest.approx([1.5, np.nan], nan_ok=True)
-    assert told.upper == pytest.approx([2.5, np.nan], nan_ok=True)
+    estimated = Estimate.of(draws, 0.5)
+    assert estimated.mean == pytest.approx([2.0, np.nan], nan_ok=True)
+    assert estimated.lower == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert estimated.upper == pytest.approx([2.5, np.nan], nan_ok=True)
 
 
 def test_a_curve_leaves_out_draws_that_say_nothing() -> None:
     draws = np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan], [np.nan, np.nan]])
-    told = Band.of(draws, 0.5)
-    assert told.median == pytest.approx([2.0, np.nan], nan_ok=True)
-    assert told.lower == pytest.approx([1.5, np.nan], nan_ok=True)
-    assert told.upper == pytest.approx([4.0, np.nan], nan_ok=True)
+    estimated = Band.of(draws, 0.5)
+    assert estimated.median == pytest.approx([2.0, np.nan], nan_ok=True)
+    assert estimated.lower == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert estimated.upper == pytest.approx([4.0, np.nan], nan_ok=True)
 
 
 def test_no_other_curve_has_less_area_to_the_draws() -> None:
     draws = np.random.default_rng(0).beta(8, 1, (400, 30))
-    told = Band.of(draws, 0.95).median
-    for other in (draws.mean(axis=0), told + 0.01, told - 0.01):
-        assert np.abs(draws - told).mean() < np.abs(draws - other).mean()
+    estimated = Band.of(draws, 0.95).median
+    for other in (draws.mean(axis=0), estimated + 0.01, estimated - 0.01):
+        assert np.abs(draws - estimated).mean() < np.abs(draws - other).mean()
 
 
 def test_weighted_items_count_their_weight() -> None:
     scores = items(50)[0]
     bins = bin_scores(scores, weights=np.full(50, 2.5))
-    told = performance(known(bins.scores, bins), np.random.default_rng(0))
-    assert told.called[0, 0] == pytest.approx(125)
-    assert told.positives.mean() == pytest.approx(2.5 * scores.sum(), rel=0.05)
+    estimated = performance(known(bins.scores, bins), np.random.default_rng(0))
+    assert estimated.called[0, 0] == pytest.approx(125)
+    assert estimated.positives.mean() == pytest.approx(2.5 * scores.sum(), rel=0.05)
 
 
 def test_labels_narrow_the_band() -> None:
@@ -156,9 +156,9 @@ def test_labels_narrow_the_band() -> None:
     unlabelled = fit_unlabelled(bin_scores(scores), np.random.default_rng(0), draws=600, unit=True)
     widths = []
     for count in (0, 200):
-        told = np.where(np.arange(len(scores)) < count, labels, UNLABELLED)
+        estimated = np.where(np.arange(len(scores)) < count, labels, UNLABELLED)
         posterior = learn_scores(
-            bin_scores(scores, told), np.random.default_rng(1), draws=200, unlabelled=unlabelled
+            bin_scores(scores, estimated), np.random.default_rng(1), draws=200, unlabelled=unlabelled
         )
         band = Estimate.of(
             performance(posterior, np.random.default_rng(0)).precision_at_recall(RECALLS), 0.95

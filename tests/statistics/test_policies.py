@@ -98,8 +98,8 @@ def choose(policy: str, key: tuple[str, str], seed: int, *, runs: int = 1, **cha
 
 def test_what_can_be_configured_is_what_there_is() -> None:
     planned = {("ensemble", "precision"), ("challenge", "accuracy")}  # whose labels no policy chooses
-    told = {(task, metric) for task, metrics in METRICS.items() for metric in metrics}
-    assert told - planned == set(TASKS)
+    estimated = {(task, metric) for task, metrics in METRICS.items() for metric in metrics}
+    assert estimated - planned == set(TASKS)
     assert set(PolicyName.__args__) == set(POLICIES)
 
 

@@ -31,33 +31,33 @@ def straight(offsets: np.ndarray, slopes: np.ndarray) -> ScorePosterior:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_scores_that_are_right_are_left_as_they_are(form: Form) -> None:
-    told = recalibrate(straight(np.zeros(50), np.ones(50)), form)
-    assert told.probability.mean == pytest.approx(BINS.scores, abs=1e-3)
-    assert np.interp([0.25, 0.75], told.scores, told.probability.mean) == pytest.approx(
+    found = recalibrate(straight(np.zeros(50), np.ones(50)), form)
+    assert found.probability.mean == pytest.approx(BINS.scores, abs=1e-3)
+    assert np.interp([0.25, 0.75], found.scores, found.probability.mean) == pytest.approx(
         [0.25, 0.75], abs=0.01
     )
 
 
 def test_a_logistic_curve_is_reported_by_its_coefficients() -> None:
     rng = np.random.default_rng(0)
-    told = recalibrate(straight(rng.normal(0.5, 0.2, 200), rng.normal(2.0, 0.1, 200)), "platt")
-    offset, slope = told.coefficients["offset"], told.coefficients["slope"]
+    found = recalibrate(straight(rng.normal(0.5, 0.2, 200), rng.normal(2.0, 0.1, 200)), "platt")
+    offset, slope = found.coefficients["offset"], found.coefficients["slope"]
     assert (offset.mean, slope.mean) == (pytest.approx(0.5, abs=0.05), pytest.approx(2.0, abs=0.05))
     assert offset.upper - offset.lower == pytest.approx(4 * 0.2, rel=0.15)
 
 
 def test_a_beta_map_bends_at_both_ends_by_itself() -> None:
     log_odds = 0.3 + 0.5 * np.log(BINS.scores) - 2.0 * np.log1p(-BINS.scores)
-    told = recalibrate(believed(np.tile(log_odds, (20, 1))), "beta")
-    assert [each.mean for each in told.coefficients.values()] == pytest.approx([0.3, 0.5, 2.0], abs=0.01)
+    found = recalibrate(believed(np.tile(log_odds, (20, 1))), "beta")
+    assert [each.mean for each in found.coefficients.values()] == pytest.approx([0.3, 0.5, 2.0], abs=0.01)
 
 
 def test_an_isotonic_map_rises() -> None:
     waves = 3 * np.sin(20 * BINS.scores) + 4 * BINS.scores
-    told = recalibrate(believed(np.tile(waves, (20, 1))), "isotonic")
-    assert np.all(np.diff(told.probability.mean) >= 0)
+    found = recalibrate(believed(np.tile(waves, (20, 1))), "isotonic")
+    assert np.all(np.diff(found.probability.mean) >= 0)
     # It keeps what is expected in all.
-    assert BINS.counts @ told.probability.mean == pytest.approx(BINS.counts @ special.expit(waves))
+    assert BINS.counts @ found.probability.mean == pytest.approx(BINS.counts @ special.expit(waves))
 
 
 def test_labels_of_an_overconfident_classifier_pull_the_map_to_the_middle() -> None:
@@ -66,9 +66,9 @@ def test_labels_of_an_overconfident_classifier_pull_the_map_to_the_middle() -> N
     scores = special.expit(2.5 * special.logit(probabilities))
     labels = np.where(np.arange(4_000) < 300, rng.random(4_000) < probabilities, -1)
     posterior = learn_scores(bin_scores(scores, labels.astype(np.int64)), rng)
-    told = recalibrate(posterior, "platt")
+    found = recalibrate(posterior, "platt")
     truth = special.expit(special.logit(np.array([0.02, 0.98])) / 2.5)
-    assert np.interp([0.02, 0.98], told.scores, told.probability.mean) == pytest.approx(truth, abs=0.08)
+    assert np.interp([0.02, 0.98], found.scores, found.probability.mean) == pytest.approx(truth, abs=0.08)
 
 
 def test_beta_calibration_is_for_probabilities_alone() -> None:

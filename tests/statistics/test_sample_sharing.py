@@ -41,8 +41,8 @@ def plan(votes: np.ndarray, n: int, mixing: Mixing, seed: int = 0) -> SharingPla
     return plan_sharing(votes, n, np.random.default_rng(seed), mixing=mixing)
 
 
-def used_by_any(told: SharingPlan) -> np.ndarray:
-    return np.unique(np.concatenate(told.items))
+def used_by_any(found: SharingPlan) -> np.ndarray:
+    return np.unique(np.concatenate(found.items))
 
 
 def columns(*sets: range, of: int) -> np.ndarray:
@@ -56,8 +56,8 @@ def columns(*sets: range, of: int) -> np.ndarray:
 def test_ten_of_forty_samples_that_are_shared_leave_thirty_to_annotate(mixing: Mixing) -> None:
     # Three children and their parent, ten samples each; the first child agrees with the parent throughout.
     votes = columns(range(50), range(50), range(50, 100), range(100, 150), of=150)
-    told = plan(votes, 10, mixing)
-    assert told.cost == 30
+    found = plan(votes, 10, mixing)
+    assert found.cost == 30
 
 
 @given(seeds, sizes, mixings)
@@ -65,8 +65,8 @@ def test_every_member_has_as_many_items_as_are_wanted_all_of_them_its_positives(
     seed: int, n: int, mixing: Mixing
 ) -> None:
     votes = some_votes(seed)
-    told = plan(votes, n, mixing, seed)
-    for member, items in enumerate(told.items):
+    found = plan(votes, n, mixing, seed)
+    for member, items in enumerate(found.items):
         assert len(items) == min(n, votes[:, member].sum())
         assert votes[items, member].all()
         if mixing != "resample":
@@ -75,8 +75,8 @@ def test_every_member_has_as_many_items_as_are_wanted_all_of_them_its_positives(
 
 @given(seeds, sizes, mixings)
 def test_what_is_used_is_labelled_once_and_nothing_else_is(seed: int, n: int, mixing: Mixing) -> None:
-    told = plan(some_votes(seed), n, mixing, seed)
-    np.testing.assert_array_equal(told.to_label, used_by_any(told))
+    found = plan(some_votes(seed), n, mixing, seed)
+    np.testing.assert_array_equal(found.to_label, used_by_any(found))
 
 
 @given(seeds, sizes, mixings)
@@ -107,8 +107,8 @@ def test_the_order_of_the_children_does_not_change_the_parents_sample(
 @given(seeds, sizes, mixings)
 def test_a_child_equal_to_the_parent_costs_nothing(seed: int, n: int, mixing: Mixing) -> None:
     votes = some_votes(seed)
-    told = plan(votes[:, [0, 0]], n, mixing, seed)
-    assert told.cost == min(n, votes[:, 0].sum())
+    found = plan(votes[:, [0, 0]], n, mixing, seed)
+    assert found.cost == min(n, votes[:, 0].sum())
 
 
 @given(seeds, sizes, mixings)
@@ -122,43 +122,43 @@ def test_two_equal_children_cost_as_much_as_one(seed: int, n: int, mixing: Mixin
 
 @pytest.mark.parametrize("mixing", ["reshuffle", "patterns"])
 def test_disjoint_children_cost_what_they_cost_alone(mixing: Mixing) -> None:
-    told = plan(columns(range(30), range(30, 60), range(60, 90), of=90), 20, mixing)
-    assert told.cost == 60
+    found = plan(columns(range(30), range(30, 60), range(60, 90), of=90), 20, mixing)
+    assert found.cost == 60
 
 
 @pytest.mark.parametrize("mixing", MIXINGS)
 def test_of_a_child_with_few_positives_all_are_used(mixing: Mixing) -> None:
-    told = plan(columns(range(100), range(95, 105), of=120), 20, mixing)
-    assert sorted(told.items[1]) == list(range(95, 105))
+    found = plan(columns(range(100), range(95, 105), of=120), 20, mixing)
+    assert sorted(found.items[1]) == list(range(95, 105))
 
 
 @pytest.mark.parametrize("mixing", MIXINGS)
 def test_a_parent_that_calls_nothing_positive_leaves_its_children_their_samples(mixing: Mixing) -> None:
-    told = plan(columns(range(0), range(50), range(50, 100), of=100), 10, mixing)
-    assert [len(items) for items in told.items] == [0, 10, 10]
-    assert np.isnan(mean_outcomes(told, np.ones(100))[0])
+    found = plan(columns(range(0), range(50), range(50, 100), of=100), 10, mixing)
+    assert [len(items) for items in found.items] == [0, 10, 10]
+    assert np.isnan(mean_outcomes(found, np.ones(100))[0])
 
 
 @pytest.mark.parametrize("mixing", MIXINGS)
 def test_where_nothing_is_called_positive_nothing_is_labelled(mixing: Mixing) -> None:
-    told = plan(np.zeros((20, 4), np.bool_), 5, mixing)
-    assert told.cost == 0
+    found = plan(np.zeros((20, 4), np.bool_), 5, mixing)
+    assert found.cost == 0
 
 
 @pytest.mark.parametrize("mixing", ["reshuffle", "patterns"])
 def test_a_child_within_the_parent_takes_from_the_parents_sample_first(mixing: Mixing) -> None:
-    told = plan(columns(range(100), range(60), of=100), 20, mixing)
-    parents = set(told.items[0].tolist())
-    child = set(told.items[1].tolist())
+    found = plan(columns(range(100), range(60), of=100), 20, mixing)
+    parents = set(found.items[0].tolist())
+    child = set(found.items[1].tolist())
     assert child & parents == {item for item in parents if item < 60}
 
 
 @pytest.mark.parametrize("mixing", ["reshuffle", "patterns"])
 def test_a_child_around_the_parent_leaves_some_of_the_parents_sample_out(mixing: Mixing) -> None:
     # All 20 of the parent's sample are the child's too; in proportion, of 20 only 5 would be.
-    told = plan(columns(range(100), range(400), of=400), 20, mixing)
-    assert np.count_nonzero(told.items[1] < 100) == 5
-    assert told.cost == 20 + 15
+    found = plan(columns(range(100), range(400), of=400), 20, mixing)
+    assert np.count_nonzero(found.items[1] < 100) == 5
+    assert found.cost == 20 + 15
 
 
 @given(seeds, sizes)
@@ -167,9 +167,9 @@ def test_by_patterns_no_more_is_labelled_than_the_smallest_member_of_each_needs(
     positives = votes.sum(axis=0)
     rates = np.where(votes, np.minimum(n / np.maximum(positives, 1), 1.0), 0.0)
     fewest = rates.max(axis=1, initial=0.0).sum()
-    told = plan(votes, n, "patterns", seed)
+    found = plan(votes, n, "patterns", seed)
     # Every pattern's count is rounded.
-    assert told.cost <= fewest + len(np.unique(pattern_masks(votes)))
+    assert found.cost <= fewest + len(np.unique(pattern_masks(votes)))
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_the_first_items_of_a_sample_are_no_different_from_the_last() -> None:
 
 
 def test_estimates_are_the_means_of_outcomes_over_the_items() -> None:
-    told = plan(columns(range(10), range(5, 15), of=20), 20, "reshuffle")
+    found = plan(columns(range(10), range(5, 15), of=20), 20, "reshuffle")
     outcomes = np.arange(20.0)
-    np.testing.assert_allclose(mean_outcomes(told, outcomes), [outcomes[:10].mean(), outcomes[5:15].mean()])
+    np.testing.assert_allclose(mean_outcomes(found, outcomes), [outcomes[:10].mean(), outcomes[5:15].mean()])
 
 
 def test_an_ensemble_may_have_as_many_members_as_a_mask_has_bits() -> None:

@@ -36,8 +36,8 @@ def test_labels_are_counted_where_their_items_are() -> None:
     scores, labels = seeded(5_000)
     bins = bin_scores(scores, labels, most=64)
     place = np.searchsorted(bins.edges, scores, side="right")
-    for told, word in ((bins.positives, POSITIVE), (bins.negatives, NEGATIVE)):
-        assert np.array_equal(np.bincount(place[labels == word], minlength=len(bins.counts)), told)
+    for found, word in ((bins.positives, POSITIVE), (bins.negatives, NEGATIVE)):
+        assert np.array_equal(np.bincount(place[labels == word], minlength=len(bins.counts)), found)
     assert bins.unlabelled.sum() == (labels == UNLABELLED).sum()
 
 
@@ -92,11 +92,11 @@ def test_any_real_scores_are_placed_between_their_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "told"),
+    ("scores", "found"),
     [([], "there must be some"), ([0.5, np.nan], "finite"), ([0.5, 1.01], "probabilities")],
 )
-def test_what_is_no_score_is_refused(scores: list[float], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_no_score_is_refused(scores: list[float], found: str) -> None:
+    with pytest.raises(ValueError, match=found):
         bin_scores(np.array(scores))
 
 

@@ -73,6 +73,6 @@ def test_extreme_parameters_stay_within_a_probability(family: Family) -> None:
     )
     corners = corners[(corners[:, 1] >= family.lowest[1]) & (corners[:, 1] <= family.highest[1])]
     positions = np.array([1e-12, 1e-6, 0.5, 1 - 1e-6])
-    told = family.below(corners, positions)
-    assert np.all((told >= 0) & (told <= 1))
-    assert np.all(np.diff(told, axis=1) >= -1e-12)
+    found = family.below(corners, positions)
+    assert np.all((found >= 0) & (found <= 1))
+    assert np.all(np.diff(found, axis=1) >= -1e-12)

@@ -63,19 +63,19 @@ def test_many_labels_tell_the_curve() -> None:
 def test_a_curve_is_nearest_to_itself() -> None:
     values = np.linspace(-4, 4, 50)
     design = np.column_stack((np.ones(50), values))
-    told = project_logistic(
+    found = project_logistic(
         design, special.expit(0.7 + 1.4 * values), np.full(50, 0.02), towards=np.array([0.0, 1.0])
     )
-    assert told == pytest.approx([0.7, 1.4], abs=1e-3)
+    assert found == pytest.approx([0.7, 1.4], abs=1e-3)
 
 
 def test_a_curve_near_a_step_is_steep_and_finite() -> None:
     values = np.linspace(-4, 4, 50)
     design = np.column_stack((np.ones(50), values))
-    told = project_logistic(
+    found = project_logistic(
         design, (values > 0).astype(float), np.full(50, 0.02), towards=np.array([0.0, 1.0])
     )
-    assert 5 < told[1] < 500
+    assert 5 < found[1] < 500
 
 
 def test_a_positive_label_among_surely_negative_scores_is_held_for_a_lapse() -> None:

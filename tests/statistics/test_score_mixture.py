@@ -50,9 +50,9 @@ def test_without_a_label_the_classes_are_told_apart(fit: MixtureFit) -> None:
     truth = special.expit(
         special.logit(SHARE) + POSITIVES.logpdf(bins.scores) - NEGATIVES.logpdf(bins.scores)
     )
-    told = fit.probabilities
+    found = fit.probabilities
     # Per item: bins are of different sizes.
-    error = np.average(np.abs(told.mean(axis=0) - truth), weights=bins.counts)
+    error = np.average(np.abs(found.mean(axis=0) - truth), weights=bins.counts)
     assert error < 0.03
     assert fit.separation > 0.6
 

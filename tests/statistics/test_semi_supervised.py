@@ -129,5 +129,5 @@ def test_negative_labels_of_low_scores_alone_tell_of_few_positive_items(top: flo
 
 
 def test_scores_by_themselves_may_be_learned_before(fresh: ScorePosterior) -> None:
-    told = learnt(labelled(*two_lumps(1_000), 20), unlabelled=alone(two_lumps, 1_000))
-    assert told.probabilities.mean(axis=0) == pytest.approx(fresh.probabilities.mean(axis=0), abs=0.1)
+    found = learnt(labelled(*two_lumps(1_000), 20), unlabelled=alone(two_lumps, 1_000))
+    assert found.probabilities.mean(axis=0) == pytest.approx(fresh.probabilities.mean(axis=0), abs=0.1)

@@ -40,8 +40,8 @@ def test_evidence_for_less_is_the_mean_likelihood_ratio_of_all_lower_accuracies(
         return float(prior.pdf(lower) / prior.cdf(accuracy) * likelihood)
 
     wanted = integrate.quad(ratio, 0, accuracy, epsabs=1e-12)[0]
-    told = one(log_e_below(np.array(correct), np.array(wrong), np.array(accuracy)))
-    assert told == pytest.approx(math.log(wanted), abs=1e-6)
+    found = one(log_e_below(np.array(correct), np.array(wrong), np.array(accuracy)))
+    assert found == pytest.approx(math.log(wanted), abs=1e-6)
 
 
 @given(correct=COUNTS, wrong=COUNTS, accuracy=ACCURACIES)
@@ -77,13 +77,13 @@ def test_evidence_of_very_many_labels_is_as_exact() -> None:
     near, far = (np.array([9_250.0, 9_251.0]) * scale for scale in (1, 100))
     for correct in (near, far):
         wrong = np.array([correct[0] / 9.25 * 0.75, correct[1] / 9.25 * 0.75])
-        told = log_e_below(correct, wrong, np.array(0.6))
+        found = log_e_below(correct, wrong, np.array(0.6))
         # Close to the accuracy the ratio falls off at this rate, so what is left is density over rate.
         rate = correct / 0.6 - wrong / 0.4
         centre = 0.6 - 0.12
         prior = stats.beta(36 * centre, 36 * (1 - centre))
         wanted = prior.logpdf(0.6) - prior.logcdf(0.6) - np.log(rate)
-        assert told == pytest.approx(wanted, abs=0.01)
+        assert found == pytest.approx(wanted, abs=0.01)
 
 
 @given(correct=COUNTS, wrong=COUNTS, mass=st.floats(0.5, 0.999))
@@ -112,10 +112,10 @@ def test_without_a_label_the_bounds_say_nothing() -> None:
 
 def test_discoveries_are_those_of_the_definition() -> None:
     # Five e-values at alpha = 0.1: the k-th largest must reach 50 / k.
-    told = discoveries(np.log([60.0, 26.0, 16.0, 3.0, 1.0]), 0.1)
-    assert told.tolist() == [True, True, False, False, False]
-    told = discoveries(np.log([60.0, 26.0, 17.0, 3.0, 1.0]), 0.1)
-    assert told.tolist() == [True, True, True, False, False]
+    found = discoveries(np.log([60.0, 26.0, 16.0, 3.0, 1.0]), 0.1)
+    assert found.tolist() == [True, True, False, False, False]
+    found = discoveries(np.log([60.0, 26.0, 17.0, 3.0, 1.0]), 0.1)
+    assert found.tolist() == [True, True, True, False, False]
 
 
 def test_what_has_no_evidence_is_not_taken() -> None:

@@ -49,10 +49,10 @@ def test_more_labels_make_a_group_stand_on_its_own() -> None:
 def test_the_document_of_a_group_shows_its_own_rate_and_share() -> None:
     taken = snapshot()
     grouping = taken.groupings["class"]
-    for told in group_table(taken, "class").groups:
-        at = grouping.groups.index(told.group)
-        assert told.own_rate == pytest.approx(grouping.beliefs.correct[at] / grouping.beliefs.labels[at])
-        assert told.own_share == grouping.own_share[at]
+    for found in group_table(taken, "class").groups:
+        at = grouping.groups.index(found.group)
+        assert found.own_rate == pytest.approx(grouping.beliefs.correct[at] / grouping.beliefs.labels[at])
+        assert found.own_share == grouping.own_share[at]
 
 
 def test_the_document_of_a_group_without_labels_shows_that_it_has_no_rate() -> None:

@@ -20,9 +20,9 @@ TWO = drawn([[4, 4, 3, 0], [6, 5, 2, 0]], [[10, 5, 3, 0], [10, 5, 3, 0]])
 
 
 def test_the_probability_is_the_share_of_draws_in_which_the_target_is_met() -> None:
-    told = choose_threshold(TWO, Target(precision=0.8, recall=0.8))
-    assert told.probability == pytest.approx([0, 1, 0, 0])
-    assert told.best == 1
+    found = choose_threshold(TWO, Target(precision=0.8, recall=0.8))
+    assert found.probability == pytest.approx([0, 1, 0, 0])
+    assert found.best == 1
     assert choose_threshold(TWO, Target(recall=0.9)).probability == pytest.approx([1, 0.5, 0, 0])
     assert (
         choose_threshold(TWO, Target(false_positive_rate=0.2)).probability
@@ -38,13 +38,13 @@ def test_a_target_that_asks_for_nothing_is_always_met(target: Target) -> None:
 
 def test_the_false_positive_rate_is_at_most_the_targets() -> None:
     # One of six negatives at threshold 1 in the first draw, none in the second; none and one of four at 2.
-    told = choose_threshold(TWO, Target(false_positive_rate=0.17))
-    assert told.probability == pytest.approx([0, 1, 0.5, 1])
+    found = choose_threshold(TWO, Target(false_positive_rate=0.17))
+    assert found.probability == pytest.approx([0, 1, 0.5, 1])
 
 
 def test_of_thresholds_that_meet_the_target_alike_the_highest_f1_is_taken() -> None:
-    told = choose_threshold(TWO, Target())
-    assert told.best == int(np.argmax(np.nan_to_num(TWO.f1).mean(axis=0)))
+    found = choose_threshold(TWO, Target())
+    assert found.best == int(np.argmax(np.nan_to_num(TWO.f1).mean(axis=0)))
 
 
 def test_of_thresholds_that_meet_the_target_alike_the_cheapest_is_taken() -> None:
@@ -54,17 +54,17 @@ def test_of_thresholds_that_meet_the_target_alike_the_cheapest_is_taken() -> Non
 
 @pytest.mark.parametrize("target", [Target(precision=0.9), Target(false_positive_rate=0.0)])
 def test_to_call_nothing_positive_is_never_the_best(target: Target) -> None:
-    told = choose_threshold(TWO, target)
-    assert told.best < 3
-    assert told.probability[told.best] <= 0.5
+    found = choose_threshold(TWO, target)
+    assert found.best < 3
+    assert found.probability[found.best] <= 0.5
 
 
 def test_a_cost_is_that_of_the_errors_of_an_item() -> None:
-    told = choose_threshold(TWO, Target(), Costs(false_positive=2.0, false_negative=10.0))
+    found = choose_threshold(TWO, Target(), Costs(false_positive=2.0, false_negative=10.0))
     # Six and four false positives; one and none with none and one missed; ...
-    assert told.cost.mean[0] == pytest.approx((2 * 6 + 2 * 4) / 2 / 10)
-    assert told.cost.mean[1] == pytest.approx((2 * 1 + 10 * 1) / 2 / 10)
-    assert told.cost.mean[-1] == pytest.approx((10 * 4 + 10 * 6) / 2 / 10)
+    assert found.cost.mean[0] == pytest.approx((2 * 6 + 2 * 4) / 2 / 10)
+    assert found.cost.mean[1] == pytest.approx((2 * 1 + 10 * 1) / 2 / 10)
+    assert found.cost.mean[-1] == pytest.approx((10 * 4 + 10 * 6) / 2 / 10)
 
 
 def test_without_positive_items_no_recall_is_reached() -> None:

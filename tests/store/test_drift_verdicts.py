@@ -90,18 +90,18 @@ def life(connection: Connection) -> Life:
 def test_no_traffic_is_a_state_of_its_own(life: Life) -> None:
     assert drift_summary(life.look()).state == "like_reference"
     life.hours(20, without=REGIONS)
-    told = drift_summary(life.look())
-    assert (told.state, told.recent_predictions) == ("no_traffic", 0)
-    assert told.sentence.startswith("No recent traffic: the newest record is of ")
-    assert "like the reference" not in told.sentence
+    found = drift_summary(life.look())
+    assert (found.state, found.recent_predictions) == ("no_traffic", 0)
+    assert found.sentence.startswith("No recent traffic: the newest record is of ")
+    assert "like the reference" not in found.sentence
     assert group_drift(life.look(), "region", "north").state == "no_traffic"
 
 
 def test_little_traffic_is_not_said_to_be_like_the_reference(life: Life) -> None:
     life.hours(20, without=REGIONS)
     life.hours(1, rate=1)
-    told = drift_summary(life.look())
-    assert (told.state, told.recent_predictions) == ("too_little_traffic", 2)
+    found = drift_summary(life.look())
+    assert (found.state, found.recent_predictions) == ("too_little_traffic", 2)
 
 
 def test_drift_does_not_end_because_traffic_stops(life: Life) -> None:
@@ -110,9 +110,9 @@ def test_drift_does_not_end_because_traffic_stops(life: Life) -> None:
     for _ in range(30):
         life.hours(1, without=REGIONS)
         assert life.drifted() == ["south"]
-    told = drift_summary(life.look())
-    assert told.state == "no_traffic"
-    assert (told.drifted_groups, told.held_groups) == (3, 3)  # all, the score bin is one of them
+    found = drift_summary(life.look())
+    assert found.state == "no_traffic"
+    assert (found.drifted_groups, found.held_groups) == (3, 3)  # all, the score bin is one of them
     group = group_drift(life.look(), "region", "south")
     assert group.state == "no_traffic"
     assert group.drifted
@@ -125,9 +125,9 @@ def test_a_group_whose_traffic_stops_stays_drifted_while_others_go_on(life: Life
     for _ in range(40):
         life.hours(1, without=("south",))
         assert life.drifted() == ["south"]
-    told = drift_summary(life.look())
-    assert told.quiet_groups == 1
-    assert "No recent traffic: region south." in told.sentence
+    found = drift_summary(life.look())
+    assert found.quiet_groups == 1
+    assert "No recent traffic: region south." in found.sentence
 
 
 def test_a_group_that_has_not_drifted_and_stops_is_not_accused(life: Life) -> None:

@@ -92,22 +92,22 @@ def test_labels_are_shared_until_every_member_has_enough(connection: Connection)
     site = watched(connection)
     monitor = site.monitor("m")
     asked = answered(site, monitor)
-    told = monitor.refresh(NOW).ensembles["votes"]
-    assert told.plan.sum() == 0
+    found = monitor.refresh(NOW).ensembles["votes"]
+    assert found.plan.sum() == 0
     assert len(asked) < 0.6 * 60 * 4
-    assert told.saving > 0.4
-    assert np.all(told.labels >= 55)
+    assert found.saving > 0.4
+    assert np.all(found.labels >= 55)
 
 
 def test_every_members_precision_is_within_its_interval(connection: Connection) -> None:
     site = watched(connection, member_labels=120)
     monitor = site.monitor("m")
     answered(site, monitor)
-    told = monitor.refresh(NOW).ensembles["votes"]
-    assert told.members == ("ensemble", *MEMBERS)
+    found = monitor.refresh(NOW).ensembles["votes"]
+    assert found.members == ("ensemble", *MEMBERS)
     truth = [SPAM[TOGETHER].mean(), *(SPAM[SAID[:, m]].mean() for m in range(3))]
     for name, value, lower, upper in zip(
-        told.members, truth, told.beliefs.lower, told.beliefs.upper, strict=True
+        found.members, truth, found.beliefs.lower, found.beliefs.upper, strict=True
     ):
         assert lower <= value <= upper, name
         assert upper - lower < 0.25, name

@@ -98,8 +98,8 @@ def assert_same_evidence(found: ModelSnapshot, before: ModelSnapshot, name: str,
     assert then is not None
     assert now.groups == then.groups
     assert now.labels.marks.tolist() == then.labels.marks.tolist()
-    for kind, told in then.log_e.items():
-        assert now.log_e[kind].tolist() == pytest.approx(told.tolist(), nan_ok=True)
+    for kind, shown in then.log_e.items():
+        assert now.log_e[kind].tolist() == pytest.approx(shown.tolist(), nan_ok=True)
 
 
 @pytest.fixture

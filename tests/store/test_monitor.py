@@ -515,10 +515,10 @@ def test_a_comparison_waits_until_both_groups_have_traffic(connection: Connectio
 
 def test_class_probabilities_of_all_partitions_come_together(connection: Connection) -> None:
     site = Site(connection, model({}, groupings=BY_CLASS, traffic_half_life_days=1))
-    told = {"predicted_class": ..., "score": ...}
+    shown = {"predicted_class": ..., "score": ...}
     later = {"time": "2027-01-02T00:00:00Z"}
-    site.take_in([record(0, message(1, probabilities=[0.7, 0.2, 0.1], time="2027-01-01T00:00:00Z", **told))])
-    site.take_in([record(0, message(2, probabilities=[0.5, 0.5, 0.0], **later, **told))], partition=1)
+    site.take_in([record(0, message(1, probabilities=[0.7, 0.2, 0.1], time="2027-01-01T00:00:00Z", **shown))])
+    site.take_in([record(0, message(2, probabilities=[0.5, 0.5, 0.0], **later, **shown))], partition=1)
     site.take_in([record(0, message(3, predicted_class="owl", **later))], partition=2)
     facts = site.reader("m").traffic()
     assert list(facts.probability_sums) == [0]
@@ -567,8 +567,8 @@ def drifting_site(connection: Connection, *, interval: float = 0.95, **drift: An
     """A model of which one region's scores have fallen since the reference."""
     question = asking(grouping="region", max_in_flight=100)
     settings = {"window_hours": 1, "reference_predictions": 100, **drift}
-    told = model({"ask": question}, drift=settings, interval=interval)
-    site = Site(connection, told)
+    shown = model({"ask": question}, drift=settings, interval=interval)
+    site = Site(connection, shown)
 
     def scores(low: str, first: int) -> list[Any]:
         return [

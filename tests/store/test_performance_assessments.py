@@ -83,7 +83,7 @@ def test_what_is_learned_holds_of_the_traffic(connection: Connection) -> None:
     site = watched(connection, interval=0.999)
     monitor = site.monitor("m")
     asked_and_answered(site, monitor, 6)
-    told = learned(monitor)
+    found = learned(monitor)
     called = SCORES >= 0.5
     truth = {
         "precision": SPAM[called].mean(),
@@ -91,26 +91,26 @@ def test_what_is_learned_holds_of_the_traffic(connection: Connection) -> None:
         "prevalence": SPAM.mean(),
         "false_positive_rate": called[~SPAM].mean(),
     }
-    assert told.labels > 250
+    assert found.labels > 250
     for name, value in truth.items():
-        measure = told.measures[name]
+        measure = found.measures[name]
         assert measure.lower <= value <= measure.upper, (name, value, measure)
 
 
 def test_without_a_label_it_is_told_how_unsure_that_is(connection: Connection) -> None:
-    told = watched(connection).monitor("m").refresh(NOW).performances["curve"]
-    assert told.labels == 0
-    assert told.scores > 200
-    assert told.measures["precision"].upper - told.measures["precision"].lower > 0.1
+    found = watched(connection).monitor("m").refresh(NOW).performances["curve"]
+    assert found.labels == 0
+    assert found.scores > 200
+    assert found.measures["precision"].upper - found.measures["precision"].lower > 0.1
 
 
 def test_other_thresholds_than_the_classifiers_are_reported(connection: Connection) -> None:
     site = watched(connection, threshold=0.5, targets={"recall": 0.95})
     monitor = site.monitor("m")
     asked_and_answered(site, monitor, 6)
-    told = learned(monitor)
-    best = told.thresholds.thresholds[told.thresholds.best]
-    assert told.missed["recall"] > 0.5
+    found = learned(monitor)
+    best = found.thresholds.thresholds[found.thresholds.best]
+    assert found.missed["recall"] > 0.5
     assert best < 0.5
     assert (SCORES[SPAM] >= best).mean() > 0.85
 

@@ -33,8 +33,8 @@ class Desk:
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         assert main(["reference", *arguments, "--config", str(self._config)]) == code
-        told = self._capsys.readouterr()
-        return told.err if code else told.out
+        found = self._capsys.readouterr()
+        return found.err if code else found.out
 
 
 @pytest.fixture
@@ -108,12 +108,12 @@ def test_without_a_window_the_command_shows_how_many_labels_are_the_reference(de
 
 
 def test_the_command_sets_a_window_and_shows_it(desk: Desk, site: Site) -> None:
-    told = desk("set", "m", "--since", "2026-01-01", "--until", "2026-02-01T12:00:00+01:00")
-    assert told.startswith("m: predictions from 2026-01-01T00:00:00Z until 2026-02-01T11:00:00Z; set at 20")
+    found = desk("set", "m", "--since", "2026-01-01", "--until", "2026-02-01T12:00:00+01:00")
+    assert found.startswith("m: predictions from 2026-01-01T00:00:00Z until 2026-02-01T11:00:00Z; set at 20")
     window = site.reader("m").reference()
     assert window is not None
     assert (window.since, window.until) == (1_767_225_600, 1_769_943_600)
-    assert desk("show", "m") == told
+    assert desk("show", "m") == found
 
 
 def test_without_times_the_window_is_all_until_now(desk: Desk, site: Site) -> None:
@@ -132,8 +132,8 @@ def test_the_command_takes_a_window_back(desk: Desk, site: Site) -> None:
 
 
 def test_a_window_that_ends_before_it_begins_is_refused(desk: Desk, site: Site) -> None:
-    told = desk("set", "m", "--since", "2026-02-01", "--until", "2026-01-01", code=2)
-    assert "--since: must be earlier than --until" in told
+    found = desk("set", "m", "--since", "2026-02-01", "--until", "2026-01-01", code=2)
+    assert "--since: must be earlier than --until" in found
     assert site.reader("m").reference() is None
 
 

@@ -40,8 +40,8 @@ def settings(**fields: Any) -> dict[str, Any]:
 
 
 def prediction(item: int) -> Record:
-    told = message(item, attributes={"region": ["north", "south"][item % 2]})
-    return record(item, told, timestamp=int(1_000 * (BEGIN + item)))
+    found = message(item, attributes={"region": ["north", "south"][item % 2]})
+    return record(item, found, timestamp=int(1_000 * (BEGIN + item)))
 
 
 @pytest.fixture

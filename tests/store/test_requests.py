@@ -63,8 +63,8 @@ def test_an_issued_request_is_listed_as_drawn_and_waits_to_be_published(site: Si
 def test_the_owner_of_the_pool_gets_group_and_whole_hash_of_what_was_drawn(site: Site) -> None:
     draws = draws_of(site)
     issue(site, draws)
-    told = site.connection.client.lrange(site.keys("m").drawn(0), 0, -1)
-    assert told == [draw.field + pack_hash(draw.item_hash) for draw in draws]
+    shown = site.connection.client.lrange(site.keys("m").drawn(0), 0, -1)
+    assert shown == [draw.field + pack_hash(draw.item_hash) for draw in draws]
     assert max(draw.item_hash for draw in draws) > 2**53, "so that a rounded hash would show"
 
 

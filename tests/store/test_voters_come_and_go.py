@@ -56,14 +56,14 @@ def stream(*voters: str, begin: float = BEGIN, first: int = 0) -> list[Record]:
     records = []
     for i in range(COUNT):
         votes = {"votes": {name: CLASSES[OTHERS[name][i]] for name in voters}} if voters else {}
-        told = message(
+        shown = message(
             first + i,
             predicted_class=CLASSES[MODEL[i]],
             score=SCORE[i],
             attributes={"region": REGIONS[REGION[i]]},
             **votes,
         )
-        records.append(record(first + i, told, timestamp=int(1_000 * (begin + i / 2))))
+        records.append(record(first + i, shown, timestamp=int(1_000 * (begin + i / 2))))
     return records
 
 
@@ -114,9 +114,9 @@ def assert_known_as_before(found: ModelSnapshot, before: ModelSnapshot) -> None:
         assert now.groups == then.groups
         assert now.beliefs.labels_counted.tolist() == then.beliefs.labels_counted.tolist()
         assert now.beliefs.labels == pytest.approx(then.beliefs.labels)
-        for told in ("mean", "lower", "upper"):
-            assert getattr(now.accuracy, told) == pytest.approx(getattr(then.accuracy, told), rel=1e-6)
-            assert getattr(now.ece, told) == pytest.approx(getattr(then.ece, told), rel=1e-6)
+        for shown in ("mean", "lower", "upper"):
+            assert getattr(now.accuracy, shown) == pytest.approx(getattr(then.accuracy, shown), rel=1e-6)
+            assert getattr(now.ece, shown) == pytest.approx(getattr(then.ece, shown), rel=1e-6)
 
 
 def assert_alarms_as_before(found: ModelSnapshot, before: ModelSnapshot) -> None:
@@ -126,8 +126,8 @@ def assert_alarms_as_before(found: ModelSnapshot, before: ModelSnapshot) -> None
     assert then.evidence is not None
     assert then.evidence.confirmed["below_threshold"].tolist() == [False, True]
     assert now.evidence.alarming.tolist() == then.evidence.alarming.tolist()
-    for kind, told in then.evidence.log_e.items():
-        assert now.evidence.log_e[kind].tolist() == pytest.approx(told.tolist(), nan_ok=True)
+    for kind, shown in then.evidence.log_e.items():
+        assert now.evidence.log_e[kind].tolist() == pytest.approx(shown.tolist(), nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_evidence_goes_on_with_the_first_predictions_that_carry_votes(
     found, then = monitor.refresh(NOW).groupings["region"], before.groupings["region"]
     assert found.evidence is not None
     assert then.evidence is not None
-    for kind, told in then.evidence.log_e.items():
-        assert found.evidence.log_e[kind].tolist() == pytest.approx(told.tolist(), nan_ok=True)
+    for kind, shown in then.evidence.log_e.items():
+        assert found.evidence.log_e[kind].tolist() == pytest.approx(shown.tolist(), nan_ok=True)
     assert found.beliefs.labels_counted.tolist() == then.beliefs.labels_counted.tolist()
 
 
@@ -265,10 +265,10 @@ def test_another_member_leaves_what_is_known_of_the_model(
 
 def test_predictions_that_still_lack_votes_are_known_by_their_own_labels(connection: Connection) -> None:
     site = configured(connection, CHALLENGED)
-    told = stream("v2", begin=TRIED_AT, first=COUNT)
+    shown = stream("v2", begin=TRIED_AT, first=COUNT)
     # The challenger is never asked about the south.
     untold = stream(begin=TRIED_AT, first=COUNT)
-    site.take_in([untold[i] if REGION[i] else told[i] for i in range(COUNT)])
+    site.take_in([untold[i] if REGION[i] else shown[i] for i in range(COUNT)])
     found = labelled(site)
     missing = found.groupings[CHALLENGE].groups.index(MISSING)
     south = found.groupings["region"].groups.index("south")

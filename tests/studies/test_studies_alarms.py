@@ -52,13 +52,13 @@ def test_a_decline_is_told_at_the_label_at_which_the_service_would(rule: str) ->
     alarms = STUDY.first_alarms(right)[rule].tolist()
     for group, label in enumerate(alarms):
         assert label > HEALTHY
-        for labels, told in ((label - 1, False), (label, True)):
+        for labels, shown in ((label - 1, False), (label, True)):
             found = known(right, labels, STUDY)
             evidence, limit = {
                 "declined": (found.declined, 1 / STUDY.alpha),
                 "change": (found.changed, 2 / STUDY.alpha),
             }[rule]
-            assert (evidence[group] >= np.log(limit)) == told
+            assert (evidence[group] >= np.log(limit)) == shown
 
 
 def test_the_posterior_is_that_of_all_labels() -> None:

@@ -58,8 +58,8 @@ def test_all_that_was_asked_for_is_told(
     run(before, *asked, "--alpha", "0.1", "--json", "--plots", tmp_path / "figures")
     tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     assert tables[0]["title"] == f"model, inputs: {ACCURACY}"
-    told = [row["change"] for row in tables[0]["rows"]]
-    assert told == ["no change", "camera, 80%", "hard, 80%", "classes shift", "labels alone"]
+    shown = [row["change"] for row in tables[0]["rows"]]
+    assert shown == ["no change", "camera, 80%", "hard, 80%", "classes shift", "labels alone"]
     notes = [note for table in tables for note in table["notes"]]
     assert "1 runs of 3 groups, seed 0." in notes
     assert any("every 5,000 predictions" in note and "alpha 0.1" in note for note in notes)

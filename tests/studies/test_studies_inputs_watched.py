@@ -95,7 +95,7 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
     of_bin = np.array([5, 7, 9])
     counts = np.zeros((GROUPS, CLASSES, 10), np.int64)
     marks: dict[Mark, TrafficCounts] = {}
-    told: list[tuple[GroupingDrift, GroupingDrift] | None] = []
+    found: list[tuple[GroupingDrift, GroupingDrift] | None] = []
     for number, classes in enumerate(made.traffic()[1]):
         for place, score_bin in enumerate(of_bin):
             counts[:, place, score_bin] += classes[:, place]
@@ -129,18 +129,18 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
             groupings=groupings,
             now=now,
         )
-        told.append(None if drift is None else (drift.groupings["region"], drift.groupings["all"]))
-    return told
+        found.append(None if drift is None else (drift.groupings["region"], drift.groupings["all"]))
+    return found
 
 
 def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
     made = stream(TURNED)
     seen, compared = watch(made), 0
-    for number, told in enumerate(in_service(made)):
-        if number < 3 * SLOTS_PER_WINDOW or told is None:
+    for number, found in enumerate(in_service(made)):
+        if number < 3 * SLOTS_PER_WINDOW or found is None:
             continue
         compared += 1
-        region, everything = told
+        region, everything = found
         np.testing.assert_allclose(seen.excess["scores"][number], region.mixes["score"].excess)
         np.testing.assert_allclose(seen.excess["classes"][number], region.mixes["predicted_class"].excess)
         np.testing.assert_array_equal(seen.flagged("any")[number], region.drifted)
@@ -176,9 +176,9 @@ def test_scores_promise_what_their_bins_reach_once_a_window_is_of_new_items() ->
 def test_labels_that_turn_change_nothing_that_is_seen_without_them() -> None:
     silent = ITEMS.labels_alone(0.3)
     assert silent is not None
-    told: list[Watched] = [watch(stream(change)) for change in (silent, ITEMS.healthy)]
-    np.testing.assert_array_equal(told[0].drift_scores, told[1].drift_scores)
-    assert not told[0].drift_scores.any()
+    found: list[Watched] = [watch(stream(change)) for change in (silent, ITEMS.healthy)]
+    np.testing.assert_array_equal(found[0].drift_scores, found[1].drift_scores)
+    assert not found[0].drift_scores.any()
 
 
 def test_the_seed_alone_decides() -> None:

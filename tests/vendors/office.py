@@ -118,11 +118,11 @@ class Caller:
             connection.request(method, path, body=body, headers=given)
             reply = connection.getresponse()
             text = reply.read()
-            told = {name.lower(): value for name, value in reply.getheaders()}
+            shown = {name.lower(): value for name, value in reply.getheaders()}
         finally:
             connection.close()
-        is_json = told.get("content-type", "").endswith("json")
-        return Told(reply.status, json.loads(text) if is_json else text.decode(), told)
+        is_json = shown.get("content-type", "").endswith("json")
+        return Told(reply.status, json.loads(text) if is_json else text.decode(), shown)
 
     def get(self, path: str) -> Told:
         return self.call("GET", V1 + path)

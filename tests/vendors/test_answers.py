@@ -19,8 +19,8 @@ from service.store.idempotency import Call, IdempotencyRecords
 
 def test_an_answer_is_in_kafka_signed_when_it_is_confirmed(office: Office, acme: Caller) -> None:
     (claim,) = acme.claim()
-    told = acme.answer(claim, "dog", annotator="ana", time="2027-01-15T08:00:00+01:00")
-    assert (told.status, told.body) == (202, {"state": "submitted"})
+    reply = acme.answer(claim, "dog", annotator="ana", time="2027-01-15T08:00:00+01:00")
+    assert (reply.status, reply.body) == (202, {"state": "submitted"})
     records = next(iter(office._consumer.poll(60_000).values()))
     keys = {name: [key.encode()] for name, key in LABEL_KEYS.items()}
     assert verify(records[0].headers, records[0].value, keys) == "acme"
@@ -143,8 +143,8 @@ def test_a_request_is_revised_so_often_and_then_refused(office: Office, acme: Ca
     (claim,) = acme.claim()
     acme.answer(claim, "cat")
     for i in range(31):
-        told = acme.of(claim, "correction", true_class=("dog", "cat")[i % 2], annotator=str(i))
-        assert told.status == 202
+        reply = acme.of(claim, "correction", true_class=("dog", "cat")[i % 2], annotator=str(i))
+        assert reply.status == 202
     office.read_labels(32)
     refused = acme.of(claim, "correction", true_class="cat")
     assert (refused.status, refused.problem) == (409, "too-many-revisions")
@@ -211,10 +211,10 @@ def test_why_vendors_are_asked_to_retry_later_is_logged(
                 assert acme.post("/claims", {}, **headers).status == 503
             server.resume()
         connection.client.close()
-    told = [r for r in caplog.records if r.getMessage() == "a call cannot be served now"]
-    assert [vars(r)["vendor"] for r in told] == ["acme", "acme"]
+    reply = [r for r in caplog.records if r.getMessage() == "a call cannot be served now"]
+    assert [vars(r)["vendor"] for r in reply] == ["acme", "acme"]
     causes = ("redis is unavailable", "Cannot connect to Redis at")
-    assert all(vars(r)["cause"].startswith(causes) for r in told)
+    assert all(vars(r)["cause"].startswith(causes) for r in reply)
 
 
 def test_while_redis_is_away_vendors_are_asked_to_retry_later(bootstrap_servers: str) -> None:
@@ -225,15 +225,15 @@ def test_while_redis_is_away_vendors_are_asked_to_retry_later(bootstrap_servers:
             acme = office.caller("acme")
             (claim,) = acme.claim()
             server.pause()
-            for told in (
+            for reply in (
                 acme.get("/models"),
                 acme.post("/claims", {}),
                 acme.post("/claims", {}, Idempotency_Key="k"),
                 acme.answer(claim),
                 acme.post("/models/m/label-studio/tasks", {}),
             ):
-                assert (told.status, told.problem) == (503, "unavailable")
-                assert int(told.headers["retry-after"]) >= 1
+                assert (reply.status, reply.problem) == (503, "unavailable")
+                assert int(reply.headers["retry-after"]) >= 1
             server.resume()
             assert acme.answer(claim).status == 202
         connection.client.close()
@@ -243,12 +243,12 @@ def test_before_redis_and_kafka_are_reached_vendors_are_asked_to_retry_later(
     office: Office, acme: Caller
 ) -> None:
     office.service = None
-    for told in (
+    for reply in (
         acme.get("/models"),
         acme.post("/claims", {}),
         acme.post("/claims", {}, Idempotency_Key="k"),
     ):
-        assert (told.status, told.problem) == (503, "unavailable")
+        assert (reply.status, reply.problem) == (503, "unavailable")
 
 
 def test_what_vendors_do_is_counted(office: Office, acme: Caller) -> None:

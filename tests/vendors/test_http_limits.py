@@ -51,8 +51,8 @@ def everything(wire: socket.socket) -> bytes:
 
 def test_a_body_that_says_it_is_too_long_is_refused(open_office: Open) -> None:
     office = open_office(api={"body_bytes": 1_024})
-    told = office.caller("acme").post("/claims", b" " * 300_000)
-    assert (told.status, told.problem, told.headers["connection"]) == (413, "too-large", "close")
+    answer = office.caller("acme").post("/claims", b" " * 300_000)
+    assert (answer.status, answer.problem, answer.headers["connection"]) == (413, "too-large", "close")
 
 
 def test_a_body_that_does_not_say_its_length_is_refused_when_it_is_too_long(open_office: Open) -> None:
@@ -76,10 +76,10 @@ def test_a_vendor_imports_one_export_at_a_time(office: Office, acme: Caller, bol
     head = HEAD.replace("/claims", path) + JSON + "Content-Length: 4\r\n\r\n"
     with socket.create_connection(("127.0.0.1", office.server.port), timeout=60) as wire:
         wire.sendall(head.encode() + b"[ ")
-        told = wait_for(
+        answer = wait_for(
             lambda: (t := acme.post(path, [])).status == 429 and t, seconds=5, what="the first import"
         )
-        assert (told.problem, told.headers["retry-after"]) == ("too-many-imports", "1")
+        assert (answer.problem, answer.headers["retry-after"]) == ("too-many-imports", "1")
         assert bolt.post(path, []).status == 200
         assert acme.get("/models").status == 200
         wire.sendall(b" ]")
@@ -131,10 +131,10 @@ def test_more_connections_than_allowed_are_asked_to_retry_later(open_office: Ope
     office = open_office(api={"connections": 10})
     held = [socket.create_connection(("127.0.0.1", office.server.port)) for _ in range(12)]
     try:
-        told = wait_for(
+        answer = wait_for(
             lambda: (t := office.caller("acme").get("/models")).status == 503 and t, seconds=5, what="503"
         )
-        assert "Traceback" not in str(told.body)
+        assert "Traceback" not in str(answer.body)
     finally:
         for wire in held:
             wire.close()
@@ -151,8 +151,8 @@ def test_more_connections_than_allowed_are_asked_to_retry_later(open_office: Ope
     ],
 )
 def test_bodies_that_are_no_plain_json_are_refused(acme: Caller, headers: dict[str, str]) -> None:
-    told = acme.post("/claims", {}, **headers)
-    assert (told.status, told.problem) == (415, "unsupported-media-type")
+    answer = acme.post("/claims", {}, **headers)
+    assert (answer.status, answer.problem) == (415, "unsupported-media-type")
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,15 @@ def test_bodies_that_are_no_plain_json_are_refused(acme: Caller, headers: dict[s
 )
 def test_bodies_that_are_not_what_they_should_be_are_refused(acme: Caller, body: bytes) -> None:
     for path in ("/claims", "/models/m/requests/r/answer", "/models/m/label-studio/webhook"):
-        told = acme.post(path, body)
-        assert told.status in {400, 422}, (path, told.body)
-        assert told.problem in {"malformed", "invalid"}
+        answer = acme.post(path, body)
+        assert answer.status in {400, 422}, (path, answer.body)
+        assert answer.problem in {"malformed", "invalid"}
 
 
 def test_what_is_wrong_is_reported_by_its_place(acme: Caller) -> None:
-    told = acme.post("/claims", {"most": 0, "lease": 5})
-    assert told.problem == "invalid"
-    assert {error["at"] for error in told.body["errors"]} == {"body.most", "body.lease"}
+    answer = acme.post("/claims", {"most": 0, "lease": 5})
+    assert answer.problem == "invalid"
+    assert {error["at"] for error in answer.body["errors"]} == {"body.most", "body.lease"}
 
 
 def test_a_vendor_that_calls_too_often_is_told_when_to_go_on(open_office: Open) -> None:
@@ -211,17 +211,17 @@ def test_without_a_valid_token_nothing_is_reported(office: Office, token: str | 
     caller = Caller(office.server.port, None)
     headers = {} if token is None else {"Authorization": f"Bearer {token}x" if token else "Bearer"}
     for path in ("/models", "/claims", "/openapi.json", "/nowhere"):
-        told = caller.call("GET", V1 + path, **headers)
-        assert (told.status, told.problem) == (401, "unauthorized")
-        assert told.headers["www-authenticate"].startswith("Bearer realm=")
+        answer = caller.call("GET", V1 + path, **headers)
+        assert (answer.status, answer.problem) == (401, "unauthorized")
+        assert answer.headers["www-authenticate"].startswith("Bearer realm=")
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "bearer token-of-acme, Bearer", "", "Token"])
 def test_another_scheme_than_bearer_is_refused(office: Office, scheme: str) -> None:
-    told = Caller(office.server.port, None).call(
+    answer = Caller(office.server.port, None).call(
         "GET", f"{V1}/models", Authorization=f"{scheme} {TOKENS['acme']}"
     )
-    assert told.status == 401
+    assert answer.status == 401
 
 
 def test_both_tokens_hold_while_they_are_changed_and_the_old_one_does_not_after_that(
@@ -252,9 +252,9 @@ def test_a_refused_login_is_logged_without_its_token(
         Caller(office.server.port, "a-secret-nobody-knows").get("/models")
         office.caller("acme").claim()
     assert "a login was refused" in caplog.text
-    told = caplog.text + "".join(str(vars(record)) for record in caplog.records)
-    assert "a-secret-nobody-knows" not in told
-    assert TOKENS["acme"] not in told
+    answer = caplog.text + "".join(str(vars(record)) for record in caplog.records)
+    assert "a-secret-nobody-knows" not in answer
+    assert TOKENS["acme"] not in answer
 
 
 def test_a_body_is_not_read_before_the_login(office: Office) -> None:
@@ -328,8 +328,8 @@ def test_every_answer_is_a_document_or_a_problem(acme: Caller) -> None:
         ("GET", "/models/m/requests/r/answer", 405, "method-not-allowed"),
         ("GET", "/models/n/label-studio/config", 404, "not-found"),
     ]:
-        told = acme.call(method, V1 + path)
-        assert (told.status, told.problem) == (status, word)
+        answer = acme.call(method, V1 + path)
+        assert (answer.status, answer.problem) == (status, word)
         if status == 405:
-            assert told.headers["allow"]
+            assert answer.headers["allow"]
     assert json.loads(json.dumps(acme.get("/openapi.json").body))["openapi"].startswith("3.1")

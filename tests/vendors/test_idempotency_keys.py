@@ -35,11 +35,11 @@ def test_a_claim_whose_reply_was_lost_is_not_lost(office: Office, acme: Caller) 
 
     def repeated() -> list[dict[str, Any]] | None:
         """The claims of the call made again; none while the first one is still running."""
-        told = acme.post("/claims", {"most": 3}, Idempotency_Key="k1")
-        return None if told.status == 409 else told.claims
+        answer = acme.post("/claims", {"most": 3}, Idempotency_Key="k1")
+        return None if answer.status == 409 else answer.claims
 
-    told = wait_for(repeated, seconds=5, what="the end of the first call")
-    assert {c["claim_id"] for c in told} == {c["claim_id"] for c in held}
+    answer = wait_for(repeated, seconds=5, what="the end of the first call")
+    assert {c["claim_id"] for c in answer} == {c["claim_id"] for c in held}
 
 
 def test_no_payload_is_kept_with_a_key(office: Office, acme: Caller) -> None:
@@ -66,12 +66,12 @@ def test_a_claim_is_made_again_after_the_label_key_was_changed(open_office: Open
 def test_an_answer_made_again_with_the_same_key_is_written_once(office: Office, acme: Caller) -> None:
     (claim,) = acme.claim()
     for _ in range(3):
-        told = acme.post(
+        answer = acme.post(
             f"/models/m/requests/{claim['request_id']}/answer",
             {"claim_id": claim["claim_id"], "true_class": "cat"},
             Idempotency_Key="answer-1",
         )
-        assert (told.status, told.body) == (202, {"state": "submitted"})
+        assert (answer.status, answer.body) == (202, {"state": "submitted"})
     office.read_labels(1)
     assert not office._consumer.poll(300)
 
@@ -120,8 +120,8 @@ def test_a_call_counts_as_running_for_as_long_as_it_may_wait(open_office: Open) 
 
 @pytest.mark.parametrize("key", ["", " ", "ä", "x" * 256, '""'])
 def test_a_key_that_cannot_be_is_refused(acme: Caller, key: str) -> None:
-    told = acme.post("/claims", {}, Idempotency_Key=key.encode("latin-1").decode("latin-1"))
-    assert (told.status, told.problem) == (400, "bad-idempotency-key")
+    answer = acme.post("/claims", {}, Idempotency_Key=key.encode("latin-1").decode("latin-1"))
+    assert (answer.status, answer.problem) == (400, "bad-idempotency-key")
 
 
 def test_claim_ids_cannot_be_told_from_the_key_without_a_secret(office: Office) -> None:

@@ -36,15 +36,15 @@ def hook(caller: Caller, action: str, task: dict[str, Any], made: dict[str, Any]
     )
 
 
-def states(told: Told) -> list[str]:
-    assert told.status == 200, told.body
-    return [one["state"] for one in told.body["tasks"]]
+def states(reply: Told) -> list[str]:
+    assert reply.status == 200, reply.body
+    return [one["state"] for one in reply.body["tasks"]]
 
 
 def test_the_configuration_has_the_models_classes(acme: Caller) -> None:
-    told = acme.get(f"{BASE}/config")
-    assert (told.status, told.headers["content-type"]) == (200, "application/xml")
-    assert [c.attrib["value"] for c in ET.fromstring(told.body).iter("Choice")] == ["cat", "dog", "owl"]
+    reply = acme.get(f"{BASE}/config")
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/xml")
+    assert [c.attrib["value"] for c in ET.fromstring(reply.body).iter("Choice")] == ["cat", "dog", "owl"]
 
 
 def test_the_configuration_shows_items_as_those_that_are_held_look(open_office: Open) -> None:
@@ -74,8 +74,8 @@ def test_a_prediction_stands_in_a_task_only_where_it_may_be_shown(open_office: O
 
 def test_an_export_answers_and_skips(office: Office, acme: Caller) -> None:
     first, second, third = tasks(acme, 3)
-    told = export(acme, (first, [annotation(1, "dog")]), (second, [annotation(2, None)]), (third, []))
-    assert states(told) == ["submitted", "submitted", "ignored"]
+    reply = export(acme, (first, [annotation(1, "dog")]), (second, [annotation(2, None)]), (third, []))
+    assert states(reply) == ["submitted", "submitted", "ignored"]
     labels = office.read_labels(2)
     assert [(one["kind"], one.get("true_class")) for one in labels] == [("answer", "dog"), ("skip", None)]
     assert labels[0]["annotator"] == "label-studio:1"
@@ -84,8 +84,8 @@ def test_an_export_answers_and_skips(office: Office, acme: Caller) -> None:
 
 def test_the_minimal_export_answers(office: Office, acme: Caller) -> None:
     (task,) = tasks(acme)
-    told = acme.post(f"{BASE}/annotations", [minimal(**task["data"], true_class="owl")])
-    assert states(told) == ["submitted"]
+    reply = acme.post(f"{BASE}/annotations", [minimal(**task["data"], true_class="owl")])
+    assert states(reply) == ["submitted"]
     office.read_labels()
     assert office.true_classes() == ["owl"]
 
@@ -109,14 +109,14 @@ def test_what_cannot_be_taken_is_reported_task_by_task(office: Office, acme: Cal
     good, lost, unknown, foreign = tasks(acme, 4)
     lost["data"]["claim_id"] = "another"
     foreign["data"]["item_id"] = foreign["data"]["request_id"] = "guessed"
-    told = export(
+    reply = export(
         acme,
         (good, [annotation(1, "dog")]),
         (lost, [annotation(2, "dog")]),
         (unknown, [annotation(3, "yak")]),
         (foreign, [annotation(4, "dog")]),
     )
-    assert states(told) == ["submitted", "claim-lost", "unknown-class", "not-found"]
+    assert states(reply) == ["submitted", "claim-lost", "unknown-class", "not-found"]
     office.read_labels(1)
 
 
@@ -157,8 +157,8 @@ def test_an_annotation_that_nobody_told_of_is_deleted_in_vain(acme: Caller, bolt
 
 def test_other_webhooks_are_taken_and_ignored(acme: Caller) -> None:
     for action in ("TASKS_CREATED", "PROJECT_UPDATED", "SOMETHING_NEW"):
-        told = acme.post(f"{BASE}/webhook", hook_body(action, tasks=[{"id": 1}]))
-        assert (told.status, told.body) == (200, {"tasks": []})
+        reply = acme.post(f"{BASE}/webhook", hook_body(action, tasks=[{"id": 1}]))
+        assert (reply.status, reply.body) == (200, {"tasks": []})
 
 
 def test_an_answer_is_revised_before_it_is_read(office: Office, acme: Caller) -> None:
@@ -239,8 +239,8 @@ def test_of_two_annotations_of_one_task_in_a_webhook_the_newer_one_answers(
 ) -> None:
     (task,) = tasks(acme)
     both = [annotation(7, "cat", task=1, updated_at=LATER), annotation(8, "dog", task=1)]
-    told = acme.post(f"{BASE}/webhook", hook_body("ANNOTATIONS_CREATED", annotation=both, task=[task]))
-    assert states(told) == ["submitted", "ignored"]
+    reply = acme.post(f"{BASE}/webhook", hook_body("ANNOTATIONS_CREATED", annotation=both, task=[task]))
+    assert states(reply) == ["submitted", "ignored"]
     office.read_labels()
     assert office.true_classes() == ["cat"]
     assert office.site.letters.reasons == []
@@ -268,5 +268,5 @@ def test_an_export_with_too_many_tasks_is_refused(acme: Caller, monkeypatch: pyt
     monkeypatch.setattr("service.domain.label_studio.MOST_ENTRIES", 2)
     (task,) = tasks(acme)
     several = [({**task, "data": task["data"] | {"request_id": f"r{n}"}}, [annotation(n)]) for n in range(3)]
-    told = export(acme, *several)
-    assert (told.status, told.problem) == (422, "too-many-entries")
+    reply = export(acme, *several)
+    assert (reply.status, reply.problem) == (422, "too-many-entries")

@@ -75,8 +75,8 @@ def test_another_vendors_annotations_are_not_taken(office: Office, acme: Caller,
         "task": 1,
     }
     export = [{"id": 1, "data": task["data"], "annotations": [annotation]}]
-    told = bolt.post("/models/m/label-studio/annotations", export)
-    assert [one["state"] for one in told.body["tasks"]] == ["not-found"]
+    reply = bolt.post("/models/m/label-studio/annotations", export)
+    assert [one["state"] for one in reply.body["tasks"]] == ["not-found"]
     assert not office._consumer.poll(200)
 
 

@@ -82,8 +82,8 @@ def test_the_calls_of_the_documentation_lead_to_an_outcome(deploy: Deploy, tmp_p
         claims = json.loads(shell(commands("monday-0001"), **at))["claims"]
         assert claims
         claim = claims[0]
-        told = shell(commands("/answer"), **at, CLAIM=claim["claim_id"], REQUEST=claim["request_id"])
-        assert json.loads(told) == {"state": "submitted"}
+        answer = shell(commands("/answer"), **at, CLAIM=claim["claim_id"], REQUEST=claim["request_id"])
+        assert json.loads(answer) == {"state": "submitted"}
         wait_for(lambda: outcomes(deployment) == ["dog"], seconds=30, what="the outcome")
         wait_for(lambda: caller.get("/models").body["models"][0]["waiting"], seconds=30, what="requests")
         shell(f"cd {tmp_path}\n{commands('tasks.json')}", **at)
@@ -96,9 +96,9 @@ def test_the_calls_of_the_documentation_lead_to_an_outcome(deploy: Deploy, tmp_p
 
 
 def test_every_problem_is_in_the_documentation() -> None:
-    told = DOCUMENTATION.read_text()
-    assert [kind.word for kind in Kind if f"`{kind.word}`" not in told] == []
-    assert [kind.word for kind in Kind if f"| {kind.status} |" not in told] == []
+    answer = DOCUMENTATION.read_text()
+    assert [kind.word for kind in Kind if f"`{kind.word}`" not in answer] == []
+    assert [kind.word for kind in Kind if f"| {kind.status} |" not in answer] == []
 
 
 def test_a_process_that_ends_answers_who_waits_and_says_goodbye(deploy: Deploy) -> None:
@@ -116,7 +116,7 @@ def test_a_process_that_ends_answers_who_waits_and_says_goodbye(deploy: Deploy) 
         began = time.monotonic()
         process.popen.send_signal(signal.SIGTERM)
         waiting.join(120)
-        assert [told.claims for told in found] == [[]]
+        assert [answer.claims for answer in found] == [[]]
         assert process.popen.wait(120) == 0
         assert time.monotonic() - began < 250, "before its time is over"
 

@@ -39,9 +39,9 @@ WRONG: tuple[Any, ...] = (
 
 def faults(caller: Caller, path: str, body: Any) -> dict[str, str]:
     """What is wrong with a call, by its place; nothing if it is accepted, or refused for its content."""
-    told = caller.post(path, body)
-    assert told.status < 500
-    errors = told.body.get("errors", ()) if isinstance(told.body, dict) else ()
+    answer = caller.post(path, body)
+    assert answer.status < 500
+    errors = answer.body.get("errors", ()) if isinstance(answer.body, dict) else ()
     return {each["at"]: each["problem"] for each in errors}
 
 
