@@ -12,7 +12,6 @@ from scipy import special, stats
 
 from service.statistics.change_points import change_point_weights
 
-BEFORE = 600
 ACCURACY = 0.92
 DROPS = (0.05, 0.1, 0.2, 0.3)
 SINCE = (0, 25, 50, 100, 200, 400)
@@ -30,25 +29,27 @@ def intervals(labels: np.ndarray, run_length: float) -> tuple[np.ndarray, np.nda
     return lower, upper, total
 
 
-def least_reach(drop: float, since: int) -> float:
+def least_reach(accuracy: float, drop: float, since: int) -> float:
     """Least probability with which an interval must hold the dropped accuracy while nothing has changed.
 
     For any interval that holds it in 93% of cases `since` labels after the drop: total variation between the
     labels that have come since bounds how far the two probabilities lie apart (Le Cam's two-point method).
     """
     right = np.arange(since + 1)
-    one, other = (stats.binom.pmf(right, since, accuracy) for accuracy in (ACCURACY, ACCURACY - drop))
+    one, other = (stats.binom.pmf(right, since, now) for now in (accuracy, accuracy - drop))
     return max(0.0, 0.93 - float(np.abs(one - other).sum()) / 2)
 
 
-def coverage(runs: int, run_length: float, drop: float) -> tuple[list[float], float, float]:
+def coverage(
+    runs: int, run_length: float, accuracy: float, drop: float, *, before: int
+) -> tuple[list[float], float, float]:
     """Coverage by labels since the drop; width of intervals and effective labels before it."""
-    accuracy = np.where(np.arange(BEFORE + SINCE[-1]) < BEFORE, ACCURACY, ACCURACY - drop)
-    labels = np.random.default_rng(0).random((runs, len(accuracy))) < accuracy
+    accuracies = np.where(np.arange(before + SINCE[-1]) < before, accuracy, accuracy - drop)
+    labels = np.random.default_rng(0).random((runs, len(accuracies))) < accuracies
     held, width, effective = [], 0.0, 0.0
     for since in SINCE:
-        lower, upper, left = intervals(labels[:, : BEFORE + since], run_length)
-        truth = accuracy[BEFORE + since - 1]
+        lower, upper, left = intervals(labels[:, : before + since], run_length)
+        truth = accuracies[before + since - 1]
         held.append(float(((lower <= truth) & (truth <= upper)).mean()))
         if since == 0:
             width, effective = float((upper - lower).mean()), float(left.mean())
@@ -59,20 +60,25 @@ def main() -> None:
     """Measure, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
-    runs = parser.parse_args().runs
+    parser.add_argument("--accuracy", type=float, default=ACCURACY)
+    parser.add_argument("--before", type=int, default=600, help="labels before the drop (600)")
+    options = parser.parse_args()
     ahead = " | ".join(f"after {since}" for since in SINCE[1:])
-    print(f"| run length | width before, points | effective labels of {BEFORE} | drop, points | {ahead} |")
+    before = f"width before, points | effective labels of {options.before}"
+    print(f"| run length | {before} | drop, points | {ahead} |")
     print("| ---: " * (4 + len(SINCE) - 1) + "|")
     for run_length in RUN_LENGTHS:
         for drop in DROPS:
-            held, width, effective = coverage(runs, run_length, drop)
+            held, width, effective = coverage(
+                options.runs, run_length, options.accuracy, drop, before=options.before
+            )
             row = " | ".join(f"{100 * share:.0f}%" for share in held[1:])
             print(f"| {run_length:,} | {100 * width:.1f} | {effective:.0f} | {100 * drop:.0f} | {row} |")
     print()
     print(f"| drop, points | {ahead} |")
     print("| ---: " * len(SINCE) + "|")
     for drop in DROPS:
-        row = " | ".join(f"{100 * least_reach(drop, since):.0f}%" for since in SINCE[1:])
+        row = " | ".join(f"{100 * least_reach(options.accuracy, drop, since):.0f}%" for since in SINCE[1:])
         print(f"| {100 * drop:.0f} | {row} |")
 
 

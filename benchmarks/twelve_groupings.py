@@ -61,11 +61,15 @@ class Case:
         bursts: whether half of the predictions come in bursts.
         policy: which group labels are requested of.
         days: how long.
+        forgets: whether labels lose weight after a possible change.
+        spread: by how much accuracies differ between values of an attribute, beyond their scores, logits.
     """
 
     bursts: bool
     policy: str
     days: int = 8
+    forgets: bool = True
+    spread: float = 0.2
 
     def settings(self, redis_url: str) -> Settings:
         """The configuration, under a prefix of its own."""
@@ -78,7 +82,12 @@ class Case:
             "max_in_flight": LABELS,
         }
         groupings = {name: {"by": "attribute", "attribute": name} for name in WIDE.attribute_names}
-        model = {"classes": CLASSES, "groupings": groupings, "assessments": {"ask": asked}}
+        model = {
+            "classes": CLASSES,
+            "groupings": groupings,
+            "assessments": {"ask": asked},
+            "forgetting": {"after_change": self.forgets},
+        }
         return settings_of(model, redis_url)
 
 
@@ -86,16 +95,17 @@ class World:
     """Different predictions: values of their attributes, scores, and how probably each is right.
 
     Args:
+        spread: as of a case.
         rng: random numbers.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, spread: float, rng: np.random.Generator) -> None:
         self._rng = rng
         self.values = np.stack(WIDE.drawn_values(POPULATION, rng))
         easy, off = np.zeros(POPULATION), np.zeros(POPULATION)
         for column, size in zip(self.values, WIDE.attributes, strict=True):
             easy += rng.normal(0, 0.2, size)[column]
-            off += rng.normal(0, 0.2, size)[column]
+            off += rng.normal(0, spread, size)[column]
         logits = 1.8 + easy + rng.normal(0, 1.2, POPULATION)
         self.scores = np.clip(special.expit(logits), 0.11, 0.9999)
         self.correct = special.expit(special.logit(self.scores) - 0.3 + off)
@@ -150,7 +160,7 @@ def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
     rng = np.random.default_rng(seed)
     came: list[Indices] = []
     with open_site(case.settings(redis_url), rng, PARTITIONS) as site:
-        world = World(rng)
+        world = World(case.spread, rng)
         everything = world.accuracies(np.arange(POPULATION))
         for turn in range(case.days * STEPS_A_DAY):
             now = BEGAN + (turn + 1) * DAY / STEPS_A_DAY
@@ -266,9 +276,20 @@ def main() -> None:
     parser.add_argument("--policy", default="thompson", help="(default: thompson)")
     parser.add_argument("--days", type=int, default=8, help="(default: 8)")
     parser.add_argument("--runs", type=int, default=40, help="(default: 40)")
+    parser.add_argument("--no-forgetting", action="store_true", help="set forgetting.after_change to false")
+    parser.add_argument(
+        "--spread", type=float, default=0.2, help="of groups, beyond their scores, logits (0.2)"
+    )
     parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
     options = parser.parse_args()
-    case, began = Case(options.traffic == "bursts", options.policy, options.days), time.process_time()
+    case = Case(
+        options.traffic == "bursts",
+        options.policy,
+        options.days,
+        forgets=not options.no_forgetting,
+        spread=options.spread,
+    )
+    began = time.process_time()
     with EmbeddedRedis() as server:
         found = [one for seed in range(options.runs) for one in run(case, server.url, seed)]
     print_tables([table(case, found, options.runs)], as_json=False, as_markdown=options.markdown)

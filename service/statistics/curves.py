@@ -236,9 +236,8 @@ class Search:
         """Squared scales of the group offsets' prior [J, G or 1], larger where a group has changed."""
         variances: Floats = self.spreads[:, None] ** 2
         if self.cells.changed is not None:
-            # Of a change that is less probable than not, other groups still tell.
-            certainty = np.maximum(2 * self.cells.changed - 1, 0.0)
-            variances = variances + certainty * _CHANGED_SPREAD**2
+            # The variance of a mixture: of groups that have changed, and of those that have not.
+            variances = variances + self.cells.changed * _CHANGED_SPREAD**2
         return variances
 
     def _step(

@@ -28,7 +28,7 @@ _SINCE: Final[Floats] = np.array(
 _BEFORE: Final = (1.6 ** np.arange(1.0, 12.0) - 1) / (1.6**11 - 1)  # and before it; the last is the first
 _OFFSETS: Final[Floats] = np.linspace(-5.0, 2.5, 91)  # logits of a group's accuracy, from that before
 _NODES, _NODE_WEIGHTS = (np.array(each) for each in zip(*POINTS, strict=True))
-_SCALES: Final[Floats] = np.linspace(0.0, 1.0, 9)  # logits that a change adds to the scale of the prior
+_ADDED: Final[Floats] = np.linspace(0.0, 1.0, 9)  # squared logits that a change adds to the prior's variance
 _TAIL: Final = 4.0  # degrees of freedom of the prior of a group's offset
 _FURTHER: Final = 0.75  # log of what further changes before a place add to its evidence, in run lengths
 _LONGEST: Final = 500.0  # run lengths of labels, beyond which a change is certain anyway
@@ -143,8 +143,8 @@ class PosteriorRule:
         """P(below the threshold), mean and deviation of the accuracy, from effective labels [L]."""
         theta, priors = self._prior
         likelihood = (labels - wrong)[:, None] * np.log(theta) + wrong[:, None] * np.log1p(-theta)
-        place = np.maximum(2 * changed - 1, 0.0) * (len(_SCALES) - 1)
-        row = np.minimum(place.astype(np.intp), len(_SCALES) - 2)
+        place = changed * (len(_ADDED) - 1)
+        row = np.minimum(place.astype(np.intp), len(_ADDED) - 2)
         share = (place - row)[:, None]
         prior = priors[row] * (1 - share) + priors[row + 1] * share
         posterior = prior * np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
@@ -160,8 +160,8 @@ class PosteriorRule:
         spreads, deviations, weights = self._spreads
         places = _OFFSETS[:, None] - _NODES * deviations[:, None, None]
         priors = []
-        for more in _SCALES:
-            scales = (spreads + more)[:, None, None]
+        for added in _ADDED:
+            scales = np.sqrt(spreads**2 + added)[:, None, None]
             density = (1 + (places / scales) ** 2 / _TAIL) ** (-(_TAIL + 1) / 2) / scales  # Student's t
             priors.append(weights @ (density @ _NODE_WEIGHTS))
         return theta, np.array([prior / prior.sum() for prior in priors])

@@ -30,7 +30,11 @@ def counts(*values: float) -> np.ndarray:
 
 
 def assessed(
-    name: str, labels: np.ndarray, correct: np.ndarray, scores: np.ndarray | None = None
+    name: str,
+    labels: np.ndarray,
+    correct: np.ndarray,
+    scores: np.ndarray | None = None,
+    changed: np.ndarray | None = None,
 ) -> GroupingBeliefs:
     """Beliefs from so many labels and correct ones of every cell [G, B], traffic being spread evenly."""
     groups, bins = labels.shape
@@ -53,6 +57,7 @@ def assessed(
             np.full(len(cells), -1),
         ),
         prior=name,
+        changed=changed,
     )
 
 
@@ -428,3 +433,16 @@ def test_a_quantile_where_the_mass_jumps_is_found() -> None:
     ]
     jumping = BetaMixture(np.full(15, 1 / 15), np.array(alpha)[:, None], np.array(beta)[:, None])
     assert jumping.quantile(0.975)[0] == pytest.approx(1, abs=1e-12)
+
+
+def test_a_group_is_pooled_less_the_more_probably_it_has_changed() -> None:
+    labels, correct = np.full((6, BINS), 10.0), np.full((6, BINS), 9.0)
+    correct[0] = 6.0
+    means = []
+    for probability in (0.0, 0.2, 0.5, 1.0):
+        changed = np.append(probability, np.zeros(5))
+        found = assessed("learned", labels, correct, np.full((6, BINS), 0.9), changed)
+        means.append(float(found.accuracy.mean()[0]))
+    assert means == sorted(means, reverse=True)
+    assert means[0] - means[1] > 0.005
+    assert means[-1] - 0.6 < (means[0] - 0.6) / 2
