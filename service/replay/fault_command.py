@@ -190,7 +190,8 @@ def _quantiles(days: Floats) -> Delay:
 def _conclusion(group: str, recording: str, ways: list[_Way], options: argparse.Namespace) -> list[str]:
     best = ways[0]
     found, announced = best.simulated, best.announced
-    label = f"{recording}: with {options.labels_per_day} labels a day, a drop of"
+    labels = "1 label" if options.labels_per_day == 1 else f"{options.labels_per_day} labels"
+    label = f"{recording}: with {labels} a day, a drop of"
     fault = f"{100 * options.drop:g} points in {group}"
     sentences = [
         f"{label} {fault} is {_found_in(found.alert)}.",

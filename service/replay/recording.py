@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Ints
+from service.domain.cells import MISSING
 from service.domain.errors import RecordingError
 from service.replay.columns import Columns
 from service.replay.readers import read_npz, read_parquet, read_text
@@ -94,7 +96,13 @@ def load_recording(path: Path, *, decision_values: bool = False, attribute: str 
     except OSError as error:
         raise RecordingError(path, f"it cannot be read ({type(error).__name__}); check the file") from error
     checked, values = columns.checked(), columns.attribute
-    return Recording(path.stem, *checked, values=None if values is None else values.astype(np.str_))
+    return Recording(path.stem, *checked, values=None if values is None else _names(values))
+
+
+def _names(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """Attribute values as names of groups; an empty one is missing, as in a prediction without it."""
+    missing = np.array([value is None or value == "" or value != value for value in values.tolist()])  # noqa: PLR0124 - NaN
+    return np.where(missing, MISSING, values.astype(np.str_)) if missing.any() else values.astype(np.str_)
 
 
 def same_items(recordings: Sequence[Recording]) -> None:

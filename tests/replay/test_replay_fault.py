@@ -13,6 +13,7 @@ from replay_examples import recording
 
 from service.app.cli import main
 from service.config.loader import load_settings
+from service.domain.cells import MISSING
 from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.fault_command import with_fault
@@ -41,20 +42,21 @@ def example() -> tuple[Recording, np.ndarray]:
     return made, REGIONS[np.arange(made.size) % 3]
 
 
-def saved(folder: Path, form: str) -> Path:
-    """The example as a file of some form, with its regions."""
+def saved(folder: Path, form: str, without: object = None) -> Path:
+    """The example as a file of some form, with its regions; the first item's may be replaced."""
     made, regions = example()
+    values = regions.tolist() if without is None else [without, *regions[1:].tolist()]
     path = folder / f"model.{form}"
     scores = {f"score_{place}": made.probabilities[:, place] for place in range(made.classes)}
     if form == "npz":
-        np.savez(path, probabilities=made.probabilities, labels=made.labels, region=regions)
+        np.savez(path, probabilities=made.probabilities, labels=made.labels, region=np.array(values))
     elif form == "csv":
         lines = [",".join(("label", "region", *scores))]
-        columns = zip(made.labels.tolist(), regions.tolist(), *scores.values(), strict=True)
+        columns = zip(made.labels.tolist(), values, *scores.values(), strict=True)
         path.write_text("\n".join([*lines, *(",".join(map(str, row)) for row in columns)]))
     else:
         pa = pytest.importorskip("pyarrow")
-        table = pa.table({"label": made.labels, "region": regions.tolist()} | scores)
+        table = pa.table({"label": made.labels, "region": [value or None for value in values]} | scores)
         pytest.importorskip("pyarrow.parquet").write_table(table, path)
     return path
 
@@ -91,6 +93,13 @@ def test_attributes_are_read_from_every_format(tmp_path: Path, form: str) -> Non
     np.testing.assert_array_equal(found.values, regions)
     np.testing.assert_array_equal(found.labels, made.labels)
     np.testing.assert_allclose(found.probabilities, made.probabilities)
+
+
+@pytest.mark.parametrize("form", ["npz", "csv", "parquet"])
+def test_an_item_without_a_value_is_in_the_group_of_missing_values(tmp_path: Path, form: str) -> None:
+    found = load_recording(saved(tmp_path, form, without=""), attribute="region")
+    assert found.values is not None
+    assert found.values[:2].tolist() == [MISSING, example()[1][1]]
 
 
 @pytest.mark.parametrize("form", ["npz", "csv", "parquet"])
