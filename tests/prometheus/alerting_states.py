@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from msgspec.structs import replace as changed_report
-from pipelines import REFUSED, consumer
+from pipelines import REFUSED, consumer, intake
 from pipelines import state as pipeline
 from prometheus_client import CollectorRegistry
 from snapshots import NOW, challenged, drifting, mail, performance, pooled, snapshot
@@ -188,7 +188,7 @@ OF_SERIES = ("predictions", "5xx")
 
 def pipeline_states() -> dict[str, State]:
     """A state for every alert about the pipeline that a surface can show."""
-    refused = changed_report(REFUSED, count=40, recent=40)
+    refused = intake("predictions", 1_000, changed_report(REFUSED, count=40))
     return {
         "CredenceDependencyDown": of_pipeline(
             pipeline(consumer("predictions", state="waiting", cause=WAITING, state_since=NOW - 900)),
@@ -203,7 +203,10 @@ def pipeline_states() -> dict[str, State]:
             ),
         ),
         "CredenceConsumerPaused": of_pipeline(
-            pipeline(consumer("predictions", state="paused", refused=(REFUSED,))),
+            pipeline(
+                consumer("predictions", state="paused", refused=(REFUSED,)),
+                intake=[intake("predictions", 1_000, REFUSED)],
+            ),
             lambda metrics, _: metrics.consumer_paused.labels("predictions").set(1),
         ),
         "CredenceTopicUnread": of_pipeline(
@@ -211,7 +214,7 @@ def pipeline_states() -> dict[str, State]:
             lambda metrics, _: metrics.topic_unread.labels("predictions").set(1),
         ),
         "CredenceDeadLetters": of_pipeline(
-            pipeline(consumer("predictions", refused=(refused,))),
+            pipeline(intake=[refused]),
             lambda metrics, _: metrics.dead_lettered("predictions", ["invalid_field"]),
             dead_letters=0.1,
         ),
