@@ -15,6 +15,7 @@ _OVERALL = 'grouping="all"'
 _ANSWERED = 'event="answered"'
 _BELOW = "credence_group_accuracy_below_threshold_probability"
 _MISCALIBRATED = "credence_group_ece_above_threshold_probability"
+_ABOUT_A_MODEL = promql.FIRING.replace("}", ',model!=""}')
 _GROUPS_BELOW = crossed(_BELOW, promql.OF_PEOPLE)
 _GROUPS_MISCALIBRATED = crossed(_MISCALIBRATED, promql.NOT_ALL, times=2)
 
@@ -31,22 +32,23 @@ def fleet() -> build.Dashboard:
         .with_row(build.Row("Now"))
         .with_panel(
             number(
-                Says("Models", "Models with estimates.", looks.COUNT, 0),
-                Query(f"count({shown('credence_snapshot_timestamp_seconds')}) or vector(0)"),
+                Says(
+                    "Age of estimates",
+                    "Age of the oldest estimates of all models; it should stay near schedule.tick_seconds. "
+                    "If it grows, all else here is out of date. If there are none, check that Credence runs "
+                    "and that Prometheus scrapes it.",
+                    looks.SECONDS,
+                    0,
+                    steps=looks.SNAPSHOT_AGE,
+                    words=looks.NO_ESTIMATES,
+                ),
+                Query(promql.snapshot_age()),
             )
         )
         .with_panel(
             number(
-                Says(
-                    "Groups probably below target",
-                    "Groups of all models and configured groupings whose accuracy is below "
-                    "alerts.min_accuracy with the configured confidence. If above 0, check the worst groups "
-                    "in the table.",
-                    looks.COUNT,
-                    0,
-                    steps=looks.ANY_IS_BAD,
-                ),
-                Query(f"sum({_GROUPS_BELOW}) or vector(0)"),
+                Says("Models", "Models with estimates.", looks.COUNT, 0, steps=looks.NONE_IS_BAD),
+                Query(f"count({shown('credence_snapshot_timestamp_seconds')}) or vector(0)"),
             )
         )
         .with_panel(
@@ -56,9 +58,24 @@ def fleet() -> build.Dashboard:
                     "Firing alerts of Credence; the table below lists them.",
                     looks.COUNT,
                     0,
-                    steps=looks.ANY_IS_BAD,
+                    steps=looks.FLAG,
                 ),
                 Query(f"count({promql.FIRING}) or vector(0)"),
+            )
+        )
+        .with_panel(
+            number(
+                Says(
+                    "Groups below target",
+                    "Groups of all models and configured groupings whose accuracy is below "
+                    "alerts.min_accuracy with the configured confidence. If above 0, check the worst groups "
+                    "in the table.",
+                    looks.COUNT,
+                    0,
+                    nothing="no estimates",
+                    steps=looks.ANY_IS_BAD,
+                ),
+                Query(promql.known(f"sum({_GROUPS_BELOW})")),
             )
         )
         .with_panel(
@@ -78,32 +95,22 @@ def fleet() -> build.Dashboard:
         .with_panel(
             number(
                 Says(
-                    "Oldest snapshot",
-                    "Age of the oldest estimates of all models. It should stay near schedule.tick_seconds. If"
-                    " it grows, these dashboards are out of date.",
-                    looks.SECONDS,
-                    0,
-                    steps=looks.SNAPSHOT_AGE,
-                ),
-                Query(f"max({age('credence_snapshot_timestamp_seconds')})"),
-            )
-        )
-        .with_panel(
-            number(
-                Says(
                     "Labels in the last hour",
                     "Label requests of all models that were answered in the last hour.",
                     looks.COUNT,
                     0,
+                    nothing="no estimates",
                 ),
                 Query(
-                    "sum(max by (model, assessment) "
-                    f"(increase({promql.series('credence_requests_total', _ANSWERED)}[1h]))) or vector(0)"
+                    promql.known(
+                        "sum(max by (model, assessment) "
+                        f"(increase({promql.series('credence_requests_total', _ANSWERED)}[1h])))"
+                    )
                 ),
             )
         )
-        .with_panel(_models())
         .with_panel(firing_alerts(promql.FIRING))
+        .with_panel(_models())
         .with_row(build.Row("Over time"))
         .with_panel(
             lines(
@@ -120,7 +127,7 @@ def fleet() -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Groups probably below target",
+                    "Groups below target",
                     "Number of groups of each model that are below alerts.min_accuracy with the configured "
                     "confidence.",
                     looks.COUNT,
@@ -155,50 +162,65 @@ def _models() -> table.Panel:
             "Models",
             "One row per model, sorted by the probability that a group is below target. The worst "
             "group has the highest probability of being below alerts.min_accuracy among the "
-            "configured groupings. Check values in orange and vermillion. Click a model or a group to"
-            " open its dashboard.",
+            "configured groupings. `Below` and `Miscalibrated` are numbers of groups. Check values in "
+            "orange and vermillion. Click a model or a group to open its dashboard.",
             looks.PLAIN,
-            nothing="no model",
         ),
-        {"model": "Model", "grouping": "Worst group's grouping", "group": "Worst group"},
+        {"model": "Model", "group": "Worst group", "grouping": "Grouping"},
         [
             Column(
-                "Probability",
+                "P(below target)",
                 f"topk by (model) (1, {shown(_BELOW, promql.OF_PEOPLE)})",
                 looks.RATIO,
                 1,
                 looks.PROBABILITY,
+                width=120,
             ),
-            Column("Alerts", f"count by (model) ({promql.FIRING})", looks.COUNT, 0, looks.ANY_IS_BAD),
-            Column("Groups below target", _GROUPS_BELOW, looks.COUNT, 0, looks.ANY_IS_BAD),
-            Column("Groups miscalibrated", _GROUPS_MISCALIBRATED, looks.COUNT, 0, looks.ANY_IS_BAD),
+            _column("Alerts", f"count by (model) ({_ABOUT_A_MODEL})", steps=looks.FLAG, missing="0"),
+            _column("Below", _GROUPS_BELOW, steps=looks.ANY_IS_BAD),
+            _column("Miscalibrated", _GROUPS_MISCALIBRATED, steps=looks.ANY_IS_BAD, width=110),
             *(
                 Column(
-                    f"Accuracy {end}",
+                    title,
                     shown(f"credence_group_accuracy_{end}_ratio", _OVERALL, by="model"),
                     looks.RATIO,
                     1,
+                    width=85,
                 )
-                for end in ("lower", "mean", "upper")
+                for end, title in (("lower", "Lower"), ("mean", "Accuracy"), ("upper", "Upper"))
             ),
-            Column("Target", shown("credence_alert_min_accuracy_ratio"), looks.RATIO, 1),
+            Column("Target", shown("credence_alert_min_accuracy_ratio"), looks.RATIO, 1, width=80),
+            _column(
+                "Labels left", f"sum by (model) ({shown('credence_assessment_budget_remaining_labels')})"
+            ),
             Column(
-                "Labels left",
-                f"sum by (model) ({shown('credence_assessment_budget_remaining_labels')})",
-                looks.COUNT,
+                "Last label",
+                age("credence_last_label_timestamp_seconds"),
+                looks.SECONDS,
                 0,
+                looks.LABEL_AGE,
+                missing="no label yet",
+                width=110,
             ),
             Column(
-                "Last label", age("credence_last_label_timestamp_seconds"), looks.SECONDS, 0, looks.LABEL_AGE
-            ),
-            Column(
-                "Snapshot", age("credence_snapshot_timestamp_seconds"), looks.SECONDS, 0, looks.SNAPSHOT_AGE
+                "Estimates",
+                age("credence_snapshot_timestamp_seconds"),
+                looks.SECONDS,
+                0,
+                looks.SNAPSHOT_AGE,
+                width=95,
             ),
         ],
         links={
             "Model": [link_to_model("Model")],
-            "Worst group": [link_to_model("Model", "Worst group's grouping", "Worst group")],
+            "Worst group": [link_to_model("Model", "Grouping", "Worst group")],
         },
-        sort="Probability",
-        height=9,
+        sort="P(below target)",
+        height=8,
     )
+
+
+def _column(
+    name: str, expression: str, *, steps: looks.Steps | None = None, missing: str = "-", width: int = 90
+) -> Column:
+    return Column(name, expression, looks.COUNT, 0, steps, missing=missing, width=width)

@@ -42,6 +42,7 @@ def link_to_model(model_field: str, grouping_field: str = "", group_field: str =
     chosen = "&".join(
         f'var-{name}=${{__data.fields["{field}"]:percentencode}}' for name, field in fields.items() if field
     )
+    chosen = chosen if model_field else f"${{model:queryparam}}&{chosen}"
     return {"title": "Show this model", "url": f"/d/{MODEL}?{chosen}&{_KEPT}"}
 
 
@@ -57,6 +58,19 @@ def link_to_runbook(alert_field: str) -> dict[str, object]:
     """A data link from an alert's name to what to do about it."""
     name = f'${{__data.fields["{alert_field}"]:percentencode}}'
     return {"title": "Runbook", "url": f"${{runbooks_url:raw}}/{name}"}
+
+
+def _text_box(name: str, label: str, description: str, default: str) -> build.TextBoxVariable:
+    # Links are empty until somebody types into the box, unless its current value is there, too.
+    option = model.VariableOption(selected=True, text=default, value=default)
+    return (
+        build.TextBoxVariable(name)
+        .label(label)
+        .description(description)
+        .default_value(default)
+        .current(option)
+        .options([option])
+    )
 
 
 class _PrometheusAnnotation(model.AnnotationQuery):
@@ -78,24 +92,25 @@ class _Annotation(build.AnnotationQuery):
 
 
 def _alerts(expression: str) -> _Annotation:
-    told = {
-        "titleFormat": "{{alertname}}",
-        "textFormat": "{{model}} {{grouping}} {{group}}",
+    more = {
+        "titleFormat": "{{severity}} {{model}}",
+        "textFormat": "Alerts are firing; the table has their names.",
         "tagKeys": "severity",
         "step": "60s",
     }
-    return _Annotation("Alerts", looks.VERMILLION, expression, told)
+    # One for a model and severity: one for every alert would hide all lines.
+    return _Annotation("Alerts", looks.VERMILLION, f"max by (model, severity) ({expression})", more)
 
 
 def _changes(expression: str) -> _Annotation:
-    told = {
+    more = {
         "titleFormat": "{{group}} became less accurate",
         "textFormat": "$grouping",
         # The series' value is the time, in milliseconds.
         "useValueForTime": True,
         "step": "60s",
     }
-    return _Annotation("Changes", looks.PURPLE, expression, told)
+    return _Annotation("Changes", looks.PURPLE, expression, more)
 
 
 def dashboard(
@@ -150,15 +165,16 @@ def dashboard(
     for more in variables:
         board = board.with_variable(more)
     board = board.with_variable(
-        build.TextBoxVariable("credence_url")
-        .label("Credence's page")
-        .description("URL of the status page, for links.")
-        .default_value("http://127.0.0.1:8400")
+        _text_box(
+            "credence_url", "Credence's page", "URL of the status page, for links.", "http://127.0.0.1:8400"
+        )
     ).with_variable(
-        build.TextBoxVariable("runbooks_url")
-        .label("Runbooks")
-        .description("URL of the runbooks; the name of the alert is appended.")
-        .default_value("https://credence.example/docs/runbooks")
+        _text_box(
+            "runbooks_url",
+            "Runbooks",
+            "URL of the runbooks; the name of the alert is appended.",
+            "https://credence.example/docs/runbooks",
+        )
     )
     for other, other_title in _TITLES.items():
         if other != uid:

@@ -35,7 +35,8 @@ def _variables() -> list[build.QueryVariable]:
     groupings = (
         f"{shown(_BELOW, _MODEL, promql.OF_PEOPLE, by='grouping', over='$__range')}"
         f" or 0 * {shown(_MEAN, _MODEL, promql.OF_PEOPLE, by='grouping', over='$__range')} - 1"
-        f" or 0 * {shown(_MEAN, _MODEL, by='grouping', over='$__range')} - 2"
+        f" or 0 * {shown(_MEAN, _MODEL, promql.NOT_VOTES, by='grouping', over='$__range')} - 2"
+        f" or 0 * {shown(_MEAN, _MODEL, by='grouping', over='$__range')} - 3"
     )
     at = (_MODEL, 'grouping="$grouping"')
     groups = (
@@ -79,6 +80,7 @@ def model() -> build.Dashboard:
             changes=model_evidence.CHANGES,
         )
         .with_row(build.Row("$model now"))
+        .with_panel(number(*_estimates(), width=4))
         .with_panel(
             number(
                 Says(
@@ -98,17 +100,28 @@ def model() -> build.Dashboard:
             )
         )
     )
-    for says, expression in _numbers():
-        board = board.with_panel(number(says, Query(expression), width=3))
-    for panel in _overall():
-        board = board.with_panel(panel)
-    board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
+    for says, expression, width in _numbers():
+        board = board.with_panel(number(says, Query(expression), width=width))
+    board = board.with_panel(firing_alerts(_FIRING, of_model=True, width=12, height=9)).with_panel(_overall())
     board = model_drift.row(model_evidence.row(model_groups.rows(board)))
     board = model_performance.row(board)
     return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
 
 
-def _numbers() -> list[tuple[Says, str]]:
+def _estimates() -> tuple[Says, Query]:
+    says = Says(
+        "Age of estimates",
+        "Age of the estimates on this dashboard; it should stay near schedule.tick_seconds. If it grows, all "
+        "else here is out of date.",
+        looks.SECONDS,
+        0,
+        steps=looks.SNAPSHOT_AGE,
+        words=looks.NO_ESTIMATES,
+    )
+    return says, Query(promql.snapshot_age(_MODEL))
+
+
+def _numbers() -> list[tuple[Says, str, int]]:
     return [
         (
             Says(
@@ -117,19 +130,11 @@ def _numbers() -> list[tuple[Says, str]]:
                 "configured confidence.",
                 looks.COUNT,
                 0,
+                nothing="no estimates",
                 steps=looks.ANY_IS_BAD,
             ),
-            f"sum({crossed(_BELOW, _MODEL, promql.OF_PEOPLE)}) or vector(0)",
-        ),
-        (
-            Says(
-                "Alerts firing",
-                "Firing alerts about this model.",
-                looks.COUNT,
-                0,
-                steps=looks.ANY_IS_BAD,
-            ),
-            f"count({_FIRING}) or vector(0)",
+            promql.known(f"sum({crossed(_BELOW, _MODEL, promql.OF_PEOPLE)})", _MODEL),
+            4,
         ),
         (
             Says(
@@ -141,6 +146,7 @@ def _numbers() -> list[tuple[Says, str]]:
                 steps=looks.NONE_IS_BAD,
             ),
             f"sum({shown('credence_assessment_budget_remaining_labels', _MODEL)})",
+            4,
         ),
         (
             Says(
@@ -153,16 +159,7 @@ def _numbers() -> list[tuple[Says, str]]:
                 steps=looks.LABEL_AGE,
             ),
             age("credence_last_label_timestamp_seconds", _MODEL, by=""),
-        ),
-        (
-            Says(
-                "Snapshot",
-                "Age of the estimates on this dashboard; it should stay near schedule.tick_seconds.",
-                looks.SECONDS,
-                0,
-                steps=looks.SNAPSHOT_AGE,
-            ),
-            age("credence_snapshot_timestamp_seconds", _MODEL, by=""),
+            3,
         ),
         (
             Says(
@@ -173,36 +170,24 @@ def _numbers() -> list[tuple[Says, str]]:
                 nothing="no traffic",
             ),
             shown_rate("credence_traffic_predictions_total", _MODEL),
+            3,
         ),
     ]
 
 
-def _overall() -> list[timeseries.Panel]:
-    return [
-        band(
-            Says(
-                "Overall accuracy over time",
-                "The credible interval of the accuracy over all traffic, and alerts.min_accuracy. It "
-                "narrows with labels, and moves when the model or its traffic changes.",
-                looks.RATIO,
-                1,
-                nothing="no traffic",
-            ),
-            "credence_group_accuracy_{}_ratio",
-            _OVERALL,
-            "credence_alert_min_accuracy_ratio",
+def _overall() -> timeseries.Panel:
+    return band(
+        Says(
+            "Overall accuracy over time",
+            "The credible interval of the accuracy over all traffic, and alerts.min_accuracy. It "
+            "narrows with labels, and moves when the model or its traffic changes.",
+            looks.RATIO,
+            1,
+            nothing="no traffic",
         ),
-        band(
-            Says(
-                "Overall calibration error over time",
-                "The credible interval of the expected calibration error: how far scores are from "
-                "accuracy, on average; and alerts.max_ece.",
-                looks.RATIO,
-                1,
-                nothing="no traffic",
-            ),
-            "credence_group_ece_{}_ratio",
-            _OVERALL,
-            "credence_alert_max_ece_ratio",
-        ),
-    ]
+        "credence_group_accuracy_{}_ratio",
+        _OVERALL,
+        "credence_alert_min_accuracy_ratio",
+        width=12,
+        height=9,
+    )

@@ -31,7 +31,7 @@ def chosen() -> build.QueryVariable:
 
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
-    board = board.with_row(build.Row("Challenger"))
+    board = board.with_row(build.Row("Challenger").collapsed(True))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=6))
     for panel in (_groups(), _difference(), _probabilities(), _evidence()):
@@ -40,33 +40,33 @@ def row(board: build.Dashboard) -> build.Dashboard:
 
 
 def _numbers() -> list[tuple[Says, str]]:
-    def told(
+    def of(
         title: str, text: str, metric: str, at: tuple[str, ...], unit: str = looks.RATIO
     ) -> tuple[Says, str]:
         decimals = 0 if unit == looks.COUNT else 1
         return Says(title, text, unit, decimals, nothing=_NOTHING), shown(metric, *at, by="")
 
     return [
-        told(
+        of(
             "P(challenger is better)",
             "Posterior probability that the challenger is more accurate than the model over all "
             "traffic, by more than the margin.",
             "credence_challenge_better_probability",
             _OVERALL,
         ),
-        told(
+        of(
             "Margin",
             "A smaller difference in accuracy counts as none.",
             _MARGIN,
             _AT,
         ),
-        told(
+        of(
             "Known",
             "Share of the traffic with the challenger's predictions.",
             "credence_challenge_known_ratio",
             _AT,
         ),
-        told(
+        of(
             "Groups compared",
             "Groups in which the two are compared. The e-value limit for one group is multiplied by "
             "their number.",
@@ -88,7 +88,6 @@ def _groups() -> table.Panel:
             "better or worse by more than the margin; share of traffic on which the two disagree; and"
             " labels of disagreements. Group `all` is all traffic.",
             looks.PLAIN,
-            nothing=_NOTHING,
         ),
         {"group": "Group"},
         [
@@ -142,7 +141,11 @@ def _evidence() -> timeseries.Panel:
             1,
             nothing=_NOTHING,
         ),
-        Query(shown("credence_challenge_better_evidence", *_OVERALL, by=""), "better"),
-        Query(shown("credence_challenge_worse_evidence", *_OVERALL, by=""), "worse"),
+        # A logarithmic axis has no 0.
+        *(
+            Query(f"clamp_min({shown(f'credence_challenge_{side}_evidence', *_OVERALL, by='')}, 0.01)", side)
+            for side in ("better", "worse")
+        ),
+        decades=True,
         colours={"better": looks.BLUE, "worse": looks.VERMILLION},
     )

@@ -94,7 +94,6 @@ def _groups() -> table.Panel:
             " and the accuracy expected from scores, with the probability that the group is less "
             "accurate than expected.",
             looks.PLAIN,
-            nothing=_NOTHING,
         ),
         {"group": "Group"},
         [
@@ -109,7 +108,14 @@ def _groups() -> table.Panel:
                 "credence_group_below_expected_probability",
                 steps=looks.PROBABILITY,
             ),
-            column("Drifted", "credence_group_drifted", unit=looks.PLAIN),
+            Column(
+                "Drifted",
+                shown("credence_group_drifted", *_ALL_GROUPS, by="group"),
+                looks.PLAIN,
+                0,
+                looks.FLAG,
+                looks.YES_NO,
+            ),
         ],
         links={"Group": link_to_group("Group")},
         sort="Drift score",

@@ -33,7 +33,7 @@ def chosen() -> build.QueryVariable:
 
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
-    board = board.with_row(build.Row("Ensembles"))
+    board = board.with_row(build.Row("Ensembles").collapsed(True))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=6))
     for panel in (_members(), _itself(), _precision(), _misses(), _labels(), _costs()):
@@ -87,7 +87,6 @@ def _members() -> table.Panel:
             "and share of the traffic that the member predicts as positive. `ensemble` is the "
             "ensemble's own decision.",
             looks.PLAIN,
-            nothing=_NOTHING,
         ),
         {"member": "Member"},
         [

@@ -37,13 +37,12 @@ def _confirmed() -> table.Panel:
     return grid(
         Says(
             "Confirmed findings by group",
-            "1 if evidence confirms that a group is below alerts.min_accuracy, less accurate than its"
+            "Yes if evidence confirms that a group is below alerts.min_accuracy, less accurate than its"
             " reference, miscalibrated, or has changed. The false discovery rate of all confirmed "
             "findings about the model is at most evidence.alpha, under continuous monitoring. "
             "`Changed at` is the most probable time of a confirmed decline. Labels from before "
             "`Change point` are down-weighted, because the accuracy has probably changed.",
             looks.PLAIN,
-            nothing=_NOTHING,
         ),
         {"group": "Group"},
         [
@@ -53,7 +52,8 @@ def _confirmed() -> table.Panel:
                     _group("credence_group_evidence_confirmed", _of(kind)),
                     looks.PLAIN,
                     0,
-                    looks.ANY_IS_BAD,
+                    looks.FLAG,
+                    looks.YES_NO,
                 )
                 for kind, title in _KINDS.items()
             ),

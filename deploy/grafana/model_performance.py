@@ -16,7 +16,7 @@ _MODEL = 'model="$model"'
 _AT = (_MODEL, 'assessment="$assessment"')
 _MISSED = "credence_performance_target_missed_probability"
 _NOTHING = "no assessment of performance"
-_AGE: looks.Steps = ((None, looks.BLUE), (600, looks.ORANGE), (1_800, looks.VERMILLION))
+_AGE: looks.Steps = ((None, looks.GREY), (0, looks.BLUE), (600, looks.ORANGE), (1_800, looks.VERMILLION))
 
 
 def chosen() -> build.QueryVariable:
@@ -32,7 +32,7 @@ def chosen() -> build.QueryVariable:
 
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
-    board = board.with_row(build.Row("Performance of a binary classifier"))
+    board = board.with_row(build.Row("Performance of a binary classifier").collapsed(True))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=4))
     for panel in _bands():
@@ -91,19 +91,23 @@ def _numbers() -> list[tuple[Says, str]]:
                 "previous estimate is kept.",
                 looks.COUNT,
                 0,
+                nothing=_NOTHING,
                 steps=looks.ANY_IS_BAD,
             ),
-            counted("credence_performance_failures_total", _MODEL),
+            counted(
+                "credence_performance_failures_total", *_AT, where="credence_performance_timestamp_seconds"
+            ),
         ),
         (
             Says(
                 "Misfit",
-                "1 if no mixture of two distributions, one per class, fits the scores. Precision and "
+                "Yes if no mixture of two distributions, one per class, fits the scores. Precision and "
                 "recall then come from logistic curves fitted to labels. This is not an error.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
-                steps=((None, looks.BLUE), (1, looks.ORANGE)),
+                steps=looks.ANY_IS_ODD,
+                words=looks.YES_NO,
             ),
             shown("credence_performance_misfit", *_AT, by=""),
         ),
@@ -164,7 +168,6 @@ def _measures() -> table.Panel:
             "Each measure with its credible interval, its target, and the probability of missing it. "
             "The target of the false positive rate is a maximum; all others are minimums.",
             looks.PLAIN,
-            nothing=_NOTHING,
         ),
         {"measure": "Measure"},
         [

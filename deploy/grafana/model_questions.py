@@ -44,6 +44,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     f"topk(20, {shown('credence_assessment_group_extreme_probability', _MODEL)})",
                     "{{assessment}}: {{group}}",
                 ),
+                key="assessment",
                 height=9,
             )
         )
@@ -62,6 +63,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     f"topk(20, {shown('credence_assessment_group_next_probability', _MODEL)})",
                     "{{assessment}}: {{group}}",
                 ),
+                key="assessment",
                 height=9,
             )
         )
@@ -85,6 +87,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                         ("above", "{{first}} more accurate than {{second}}"),
                     )
                 ),
+                key="assessment",
                 height=9,
             )
         )

@@ -34,6 +34,12 @@ Panel = TypeVar(
 )
 
 
+_WIDE = 12
+"""From this width on a legend is a table; in a narrower panel it would leave no room for lines."""
+
+_COUNTS = frozenset({looks.COUNT, looks.PER_SECOND, looks.PER_HOUR})
+
+
 @dataclass(frozen=True)
 class Says:
     """What a panel says of itself.
@@ -43,9 +49,11 @@ class Says:
         description: what it shows and what to think of it, for somebody who is on call.
         unit: of its values.
         decimals: of its values; as Grafana likes, where None.
-        nothing: said where there are no data.
+        nothing: said where there are no data. Numbers and lines say it themselves; bars have it as a label if
+            their queries have no series; Grafana would write it into every empty cell of a table.
         steps: thresholds.
         bounds: lowest and highest value that there can be; as the data are, where None.
+        words: shown instead of some values.
     """
 
     title: str
@@ -55,6 +63,7 @@ class Says:
     nothing: str = "no data"
     steps: looks.Steps = looks.NEUTRAL
     bounds: tuple[float, float] | None = None
+    words: looks.Words = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,6 @@ def dressed(panel: Panel, says: Says, queries: Sequence[Query], *, width: int, h
         .datasource(DATASOURCE)
         .targets([_target(query, number) for number, query in enumerate(queries)])
         .unit(says.unit)
-        .no_value(says.nothing)
         .thresholds(looks.thresholds(says.steps))
         .color_scheme(looks.by_threshold())
         .span(width)
@@ -97,6 +105,8 @@ def dressed(panel: Panel, says: Says, queries: Sequence[Query], *, width: int, h
     )
     if says.bounds is not None:
         panel = panel.min(says.bounds[0]).max(says.bounds[1])
+    if says.words:
+        panel = panel.mappings(looks.mappings(says.words))
     return panel if says.decimals is None else panel.decimals(says.decimals)
 
 
@@ -105,6 +115,7 @@ def number(says: Says, *queries: Query, width: int = 4, height: int = 4, text: b
     queries = tuple(replace(query, instant=True) for query in queries)
     return (
         dressed(stat.Panel(), says, queries, width=width, height=height)
+        .no_value(says.nothing)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
         .graph_mode(kinds.BigValueGraphMode.NONE)
         .color_mode(kinds.BigValueColorMode.VALUE)
@@ -119,20 +130,35 @@ def lines(
     height: int = 8,
     colours: Mapping[str, str] | None = None,
     stacked: bool = False,
+    decades: bool = False,
 ) -> timeseries.Panel:
-    """Series over time; the legend tells the last value of each."""
+    """Series over time; the legend of a wide panel has the last value of each.
+
+    Args:
+        says: what the panel says of itself.
+        queries: of the series.
+        width: of the panel, of 24.
+        height: of the panel.
+        colours: of series, by name.
+        stacked: one on the other.
+        decades: on a logarithmic scale.
+    """
+    # An axis of whole numbers that are rounded has the same tick several times.
+    says = replace(says, decimals=None) if says.unit == looks.COUNT else says
+    wide = width >= _WIDE
     panel = (
         dressed(timeseries.Panel(), says, queries, width=width, height=height)
+        .no_value(says.nothing)
         .color_scheme(looks.by_name())
         .line_width(2)
         .fill_opacity(30 if stacked else 0)
         .show_points(kinds.VisibilityMode.NEVER)
         .legend(
             common.VizLegendOptions()
-            .display_mode(kinds.LegendDisplayMode.TABLE)
+            .display_mode(kinds.LegendDisplayMode.TABLE if wide else kinds.LegendDisplayMode.LIST)
             .placement(kinds.LegendPlacement.BOTTOM)
             .show_legend(True)
-            .calcs(["lastNotNull"])
+            .calcs(["lastNotNull"] if wide else [])
         )
         .tooltip(
             common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI).sort(kinds.SortOrder.DESCENDING)
@@ -140,6 +166,12 @@ def lines(
     )
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A"))
+    if says.bounds is None and says.unit in _COUNTS:
+        # Without it, a series of zeros has an axis to 100.
+        panel = panel.axis_soft_min(0).axis_soft_max(1)
+    if decades:
+        log = kinds.ScaleDistribution.LOG
+        panel = panel.scale_distribution(common.ScaleDistributionConfig().type(log).log(10))
     for name, colour in (colours or {}).items():
         panel = panel.override_by_name(name, [looks.fixed(colour)])
     return panel
@@ -164,6 +196,7 @@ def band(
     *,
     limit: str = "threshold",
     width: int = 8,
+    height: int = 8,
 ) -> timeseries.Panel:
     """A credible interval over time: lower to upper filled, the mean as a line, the threshold dashed.
 
@@ -174,6 +207,7 @@ def band(
         threshold: the metric of the threshold, chosen by as many of these as it has labels; none if empty.
         limit: what the legend calls the threshold.
         width: of the panel, of 24.
+        height: of the panel.
     """
     ends = ("lower", "mean", "upper")
     queries = [Query(promql.shown(name.format(end), *matchers, by=""), end) for end in ends]
@@ -183,7 +217,7 @@ def band(
     thin = model.DynamicConfigValue("custom.lineWidth", 1)
     dashed = model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 10]})
     panel = (
-        lines(says, *queries, width=width)
+        lines(says, *queries, width=width, height=height)
         .override_by_name("mean", [looks.fixed(looks.BLUE)])
         .override_by_name("lower", [looks.fixed(looks.SKY), thin])
         .override_by_name(
@@ -199,16 +233,26 @@ def band(
     return panel.override_by_name(limit, [looks.fixed(looks.VERMILLION), dashed]) if threshold else panel
 
 
-def bars(says: Says, *queries: Query, width: int = 8, height: int = 8) -> bargauge.Panel:
-    """One horizontal bar for each series, in the order of the query."""
-    queries = tuple(replace(query, instant=True) for query in queries)
-    return (
+def bars(says: Says, *queries: Query, key: str = "group", width: int = 8, height: int = 8) -> bargauge.Panel:
+    """One horizontal bar from 0 for each series, in the order of the query; without data one says why.
+
+    Args:
+        says: what the panel says of itself.
+        queries: of the series.
+        key: a label that is in the legend of the first query.
+        width: of the panel, of 24.
+        height: of the panel.
+    """
+    first = replace(queries[0], expression=promql.or_zero(queries[0].expression, key, called=says.nothing))
+    queries = tuple(replace(query, instant=True) for query in (first, *queries[1:]))
+    panel = (
         dressed(bargauge.Panel(), says, queries, width=width, height=height)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False))
         .orientation(kinds.VizOrientation.HORIZONTAL)
         .display_mode(kinds.BarGaugeDisplayMode.BASIC)
         .show_unfilled(True)
     )
+    return panel if says.bounds else panel.min(0)
 
 
 def heat(says: Says, expression: str, *, width: int = 8, height: int = 8) -> heatmap.Panel:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from deploy.grafana import looks, pipeline_flow, pipeline_rounds, pipeline_vendors
+from deploy.grafana import looks, pipeline_flow, pipeline_rounds, pipeline_vendors, promql
 from deploy.grafana.frame import PIPELINE, dashboard
 from deploy.grafana.panels import Query, Says, number
-from deploy.grafana.promql import age, counted, series, shown
+from deploy.grafana.promql import counted, series
+from deploy.grafana.tables import firing_alerts
+
+_NO_PROCESS = "no process can be scraped"
 
 
 def pipeline() -> build.Dashboard:
@@ -18,17 +21,30 @@ def pipeline() -> build.Dashboard:
         "Health of Credence: consumer lag, dead letters and lost records, duration of rounds, "
         "limits, and the vendor API.",
     ).with_row(build.Row("Now"))
-    for says, expression in _numbers():
-        board = board.with_panel(number(says, Query(expression), width=3))
+    numbers = _numbers()
+    for place, (says, expression) in enumerate(numbers):
+        board = board.with_panel(number(says, Query(expression), width=4 if place < 24 % len(numbers) else 3))
+    board = board.with_panel(firing_alerts(promql.FIRING, height=10))
     board = pipeline_flow.consumers(board.with_row(build.Row("Consumers")))
     board = pipeline_flow.storing(board.with_row(build.Row("Flushes and errors")))
     board = pipeline_rounds.requests(board.with_row(build.Row("Label requests and labels")))
-    board = pipeline_vendors.vendors(board.with_row(build.Row("Vendors")))
+    board = pipeline_vendors.vendors(board.with_row(build.Row("Vendors").collapsed(True)))
     return pipeline_rounds.rounds(board.with_row(build.Row("Rounds, pool and limits")))
 
 
 def _numbers() -> list[tuple[Says, str]]:
     return [
+        (
+            Says(
+                "Age of estimates",
+                "Age of the oldest estimates of all models; it should stay near schedule.tick_seconds.",
+                looks.SECONDS,
+                0,
+                steps=looks.SNAPSHOT_AGE,
+                words=looks.NO_ESTIMATES,
+            ),
+            promql.snapshot_age(),
+        ),
         (
             Says(
                 "Processes",
@@ -51,23 +67,13 @@ def _numbers() -> list[tuple[Says, str]]:
         ),
         (
             Says(
-                "Records behind",
-                "Consumer lag in records, summed over all partitions.",
-                looks.COUNT,
-                0,
-                nothing="no partition is owned",
-            ),
-            f"sum({shown('credence_consumer_lag_records')})",
-        ),
-        (
-            Says(
                 "Time behind",
                 "Consumer lag in seconds of the worst partition: age of the last stored record while "
                 "others wait.",
                 looks.SECONDS,
                 1,
                 nothing="no partition is owned",
-                steps=((None, looks.BLUE), (60, looks.ORANGE), (600, looks.VERMILLION)),
+                steps=((None, looks.GREY), (0, looks.BLUE), (60, looks.ORANGE), (600, looks.VERMILLION)),
             ),
             f"max({series('credence_consumer_lag_seconds')})",
         ),
@@ -78,7 +84,8 @@ def _numbers() -> list[tuple[Says, str]]:
                 "reason.",
                 looks.COUNT,
                 0,
-                steps=((None, looks.BLUE), (1, looks.ORANGE)),
+                nothing=_NO_PROCESS,
+                steps=looks.ANY_IS_ODD,
             ),
             counted("credence_dead_letters_total"),
         ),
@@ -89,9 +96,10 @@ def _numbers() -> list[tuple[Says, str]]:
                 "them.",
                 looks.COUNT,
                 0,
+                nothing=_NO_PROCESS,
                 steps=looks.ANY_IS_BAD,
             ),
-            f"sum({series('credence_consumer_paused')}) or vector(0)",
+            promql.known(f"sum({series('credence_consumer_paused')})", where="credence_build_info"),
         ),
         (
             Says(
@@ -100,19 +108,9 @@ def _numbers() -> list[tuple[Says, str]]:
                 "range. They cannot be recovered.",
                 looks.COUNT,
                 0,
+                nothing=_NO_PROCESS,
                 steps=looks.ANY_IS_BAD,
             ),
             counted("credence_records_lost_total"),
-        ),
-        (
-            Says(
-                "Oldest snapshot",
-                "Age of the oldest estimates of all models; it should stay near schedule.tick_seconds.",
-                looks.SECONDS,
-                0,
-                nothing="no snapshot yet",
-                steps=looks.SNAPSHOT_AGE,
-            ),
-            f"max({age('credence_snapshot_timestamp_seconds')})",
         ),
     ]

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from deploy.grafana import looks, promql
 from deploy.grafana.panels import Query, Says, lines, quantile_lines
 from deploy.grafana.promql import age, counted_rate, or_zero, series, shown, shown_rate
-from deploy.grafana.tables import Column, firing_alerts, grid
+from deploy.grafana.tables import Column, grid
 
 _AT_PARTITION = "{{topic}} {{partition}}"
 
@@ -142,11 +142,13 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Leader",
-                    "1 for the leader, which requests labels. Another process takes over if the leader does "
-                    "not renew its lease for schedule.lease_seconds. This should be rare.",
-                    looks.COUNT,
+                    "Yes for the leader, which requests labels. Another process takes over if the leader "
+                    "does not renew its lease for schedule.lease_seconds. This should be rare.",
+                    looks.PLAIN,
                     0,
                     nothing="no process takes part",
+                    bounds=(0, 1),
+                    words=looks.YES_NO,
                 ),
                 Query(f"max by (instance) ({series('credence_leader')})", "{{instance}}"),
                 width=6,
@@ -214,7 +216,6 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
                     "Processes",
                     "Version of each process; after a rollout all should be the same.",
                     looks.COUNT,
-                    nothing="no process can be scraped",
                 ),
                 {"job": "Job", "instance": "Process", "version": "Version"},
                 [
@@ -227,9 +228,7 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
                 ],
                 sort="Process",
                 descending=False,
-                width=12,
                 height=6,
             )
         )
-        .with_panel(firing_alerts(promql.FIRING, width=12))
     )

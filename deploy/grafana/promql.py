@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from deploy.grafana import looks
 from service.serving.prometheus import SPECS
 
-FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
+IS_FIRING = 'alertstate="firing",'
+FIRING = f'ALERTS{{{IS_FIRING}alertname=~"Credence.*",job=~"$job|"}}'
 """Of the chosen jobs, or of none: that nothing answers at all belongs to no job."""
 
 OF_PEOPLE = 'grouping!~"all|score_bin|positive_score|__votes__"'
@@ -19,6 +21,9 @@ OF_PEOPLE = 'grouping!~"all|score_bin|positive_score|__votes__"'
 
 Where the model says itself that it is unsure, it is right less often, as it should be.
 """
+
+NOT_VOTES = 'grouping!="__votes__"'
+"""All but the combinations of votes, which people do not look for."""
 
 NOT_ALL = 'grouping!="all"'
 """All but the whole: the groupings of the alerts on the calibration of groups."""
@@ -79,9 +84,10 @@ def counted_rate(name: str, by: str, *matchers: str) -> str:
     return f"sum by ({by}) (rate({series(name, *matchers)}[$__rate_interval]))"
 
 
-def counted(name: str, *matchers: str) -> str:
-    """How much processes counted in the time shown, all of them together; 0 where they counted nothing."""
-    return f"sum(increase({series(name, *matchers)}[$__range])) or vector(0)"
+def counted(name: str, *matchers: str, where: str = "credence_build_info") -> str:
+    """How much processes counted in the time shown, all together; 0 if nothing, where a metric is there."""
+    own = fitting(name, matchers)
+    return known(f"sum(increase({series(name, *own)}[$__range]))", *matchers, where=where)
 
 
 def quantile(share: float, name: str, *matchers: str, by: str = "") -> str:
@@ -96,9 +102,23 @@ def age(name: str, *matchers: str, by: str | None = None) -> str:
     return f"time() - {shown(name, *matchers, by=by)}"
 
 
-def or_zero(expression: str, label: str) -> str:
-    """The same, or 0 where there is no series at all: counters with labels appear with their first event."""
-    return f'{expression} or on() label_replace(vector(0), "{label}", "none yet", "", "")'
+def or_zero(expression: str, label: str, *, called: str = "none yet") -> str:
+    """The same, or 0 under some name where there is no series at all.
+
+    Counters with labels appear with their first event, and a chart of bars cannot say why it is empty.
+    """
+    return f'{expression} or on() label_replace(vector(0), "{label}", "{called}", "", "")'
+
+
+def known(expression: str, *matchers: str, where: str = "credence_snapshot_timestamp_seconds") -> str:
+    """The same, or 0 where it has no series but a metric has: without estimates no count is known."""
+    return f"{expression} or 0 * count({series(where, *fitting(where, matchers))})"
+
+
+def snapshot_age(*matchers: str) -> str:
+    """Age of the oldest estimates in seconds; `looks.ABSENT` without any."""
+    oldest = f"max({age('credence_snapshot_timestamp_seconds', *matchers)})"
+    return f"{oldest} or vector({looks.ABSENT})"
 
 
 def crossed(probability: str, *matchers: str, times: int = 1) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grafana_foundation_sdk.builders import barchart, common, table
 from grafana_foundation_sdk.models import common as kinds
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as formats
 
-from deploy.grafana import looks
+from deploy.grafana import looks, promql
 from deploy.grafana.frame import link_to_model, link_to_runbook
 from deploy.grafana.panels import Query, Says, dressed
 
@@ -27,6 +27,9 @@ class Column:
         unit: of its values.
         decimals: of its values.
         steps: colours of the text by value; none where it is None.
+        words: shown instead of some values.
+        missing: shown where a row has no value.
+        width: in pixels; as Grafana divides the room, where None.
     """
 
     name: str
@@ -34,6 +37,30 @@ class Column:
     unit: str
     decimals: int | None = None
     steps: looks.Steps | None = None
+    words: looks.Words = ()
+    missing: str = "-"
+    width: int | None = None
+
+    def override(self) -> list[model.DynamicConfigValue]:
+        """How the column differs from the others."""
+        found = [
+            model.DynamicConfigValue("unit", self.unit),
+            model.DynamicConfigValue("mappings", looks.mappings(self.words, self.missing)),
+        ]
+        if self.decimals is not None:
+            found.append(model.DynamicConfigValue("decimals", self.decimals))
+        if self.steps is not None:
+            found += [
+                model.DynamicConfigValue("thresholds", looks.thresholds(self.steps).build()),
+                model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+            ]
+        if self.width is not None:
+            found.append(_wide(self.width))
+        return found
+
+
+def _wide(pixels: int) -> model.DynamicConfigValue:
+    return model.DynamicConfigValue("custom.width", pixels)
 
 
 def _queries(columns: Sequence[Column]) -> list[Query]:
@@ -91,15 +118,9 @@ def grid(
         .show_header(True)
     )
     for column in columns:
-        override = [model.DynamicConfigValue("unit", column.unit)]
-        if column.decimals is not None:
-            override.append(model.DynamicConfigValue("decimals", column.decimals))
-        if column.steps is not None:
-            override += [
-                model.DynamicConfigValue("thresholds", looks.thresholds(column.steps).build()),
-                model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
-            ]
-        panel = panel.override_by_name(column.name, override)
+        panel = panel.override_by_name(column.name, column.override())
+    for name in keys.values():
+        panel = panel.override_by_name(name, [model.DynamicConfigValue("unit", looks.TEXT)])
     for name, chosen in (links or {}).items():
         panel = panel.override_by_name(name, [model.DynamicConfigValue("links", list(chosen))])
     if sort:
@@ -107,40 +128,81 @@ def grid(
     return panel
 
 
-def firing_alerts(expression: str, *, width: int = 24, height: int = 6) -> table.Panel:
-    """The alerts that are firing, each with a link to what it is about."""
+_RANKS = {"critical": 3, "warning": 2, "info": 1}
+_COLUMNS = {"Alert": 260, "Severity": 80, "Since": 130, "Model": 120, "Group": 120}
+"""Widths in pixels: names of alerts are long, and the group must be seen without scrolling."""
+
+
+def firing_alerts(
+    expression: str, *, of_model: bool = False, width: int = 24, height: int = 7
+) -> table.Panel:
+    """The alerts that are firing, the most severe first, each with a link to what it is about.
+
+    Args:
+        expression: of the firing alerts.
+        of_model: whether all are about one model, which need not be shown.
+        width: of the panel, of 24.
+        height: of the panel.
+    """
     says = Says(
         "Alerts firing",
-        "Firing alerts of Credence. Click an alert to open its runbook, and a model to open its dashboard.",
+        "Firing alerts of Credence, the most severe first; the table is empty if there are none. Click an "
+        "alert to open its runbook, and a group to open its dashboard.",
         looks.PLAIN,
-        nothing="no alert is firing",
     )
-    query = Query(expression, instant=True, format=formats.PromQueryFormat.TABLE)
+    ranked = " or ".join(
+        f'{rank} * max without (alertstate) ({expression[:-1]},severity="{severity}"}})'
+        for severity, rank in _RANKS.items()
+    )
+    began = f"1000 * max without (alertstate) ({expression.replace('ALERTS{', 'ALERTS_FOR_STATE{', 1)})"
+    began = f"{began.replace(promql.IS_FIRING, '')} and max without (alertstate) ({expression})"
+    queries = [
+        Query(text, name, instant=True, format=formats.PromQueryFormat.TABLE, ref=ref)
+        for ref, name, text in (("A", "Rank", ranked), ("B", "Since", began))
+    ]
     names = {
         "alertname": "Alert",
         "severity": "Severity",
+        "Value #B": "Since",
         "model": "Model",
-        "grouping": "Grouping",
         "group": "Group",
+        "grouping": "Grouping",
         "assessment": "Assessment",
         "measure": "Measure",
         "vendor": "Vendor",
         "job": "Job",
     }
+    hidden = ("Time", "Value #A", "__name__", *(("model", "job") if of_model else ()))
     organize = {
-        "excludeByName": {"Time": True, "Value": True, "__name__": True, "alertstate": True},
+        "excludeByName": dict.fromkeys(hidden, True),
         "indexByName": {name: place for place, name in enumerate(names)},
         "renameByName": names,
     }
-    return (
-        dressed(table.Panel(), says, [query], width=width, height=height)
-        .transformations([model.DataTransformerConfig("organize", options=organize)])
-        .show_header(True)
-        .override_by_name(
-            "Model", [model.DynamicConfigValue("links", [link_to_model("Model", "Grouping", "Group")])]
+    sort = {"fields": {}, "sort": [{"field": "Value #A", "desc": True}]}
+    panel = (
+        dressed(table.Panel(), says, queries, width=width, height=height)
+        .transformations(
+            [
+                model.DataTransformerConfig("merge", options={}),
+                model.DataTransformerConfig("sortBy", options=sort),
+                model.DataTransformerConfig("organize", options=organize),
+            ]
         )
-        .override_by_name("Alert", [model.DynamicConfigValue("links", [link_to_runbook("Alert")])])
+        .show_header(True)
     )
+    shown = {label: name for label, name in names.items() if label not in hidden}
+    for label, name in shown.items():
+        unit = looks.AGO if label == "Value #B" else looks.TEXT
+        override = [model.DynamicConfigValue("unit", unit)]
+        if name in _COLUMNS:
+            override.append(_wide(_COLUMNS[name]))
+        if name == "Alert":
+            override.append(model.DynamicConfigValue("links", [link_to_runbook("Alert")]))
+        if name in {"Model", "Group"}:
+            link = link_to_model("" if of_model else "Model", "Grouping", "Group")
+            override.append(model.DynamicConfigValue("links", [link]))
+        panel = panel.override_by_name(name, override)
+    return panel
 
 
 def columns_chart(
@@ -150,10 +212,11 @@ def columns_chart(
     *,
     colours: Mapping[str, str],
     stacked: bool = False,
+    across: bool = False,
     width: int = 12,
     height: int = 9,
 ) -> barchart.Panel:
-    """Bars for each value of one label, a colour for each query.
+    """Bars for each value of one label, a colour for each query; without data one bar says why.
 
     Args:
         says: what the panel says of itself.
@@ -161,20 +224,21 @@ def columns_chart(
         columns: the queries.
         colours: of the columns, by name.
         stacked: one bar made of all columns, instead of one bar each.
+        across: bars are horizontal, in the order of the query.
         width: of the panel, of 24.
         height: of the panel.
     """
     label, name = key
+    first = replace(columns[0], expression=promql.or_zero(columns[0].expression, label, called=says.nothing))
+    columns = [first, *columns[1:]]
+    by_name = model.DataTransformerConfig("sortBy", options={"fields": {}, "sort": [{"field": name}]})
+    orientation = kinds.VizOrientation.HORIZONTAL if across else kinds.VizOrientation.VERTICAL
     panel = (
         dressed(barchart.Panel(), says, _queries(columns), width=width, height=height)
-        .transformations(
-            [
-                *_joined({label: name}, columns),
-                model.DataTransformerConfig("sortBy", options={"fields": {}, "sort": [{"field": name}]}),
-            ]
-        )
+        .transformations([*_joined({label: name}, columns), *([] if across else [by_name])])
+        .override_by_name(name, [model.DynamicConfigValue("unit", looks.TEXT)])
         .x_field(name)
-        .orientation(kinds.VizOrientation.VERTICAL)
+        .orientation(orientation)
         .stacking(kinds.StackingMode.NORMAL if stacked else kinds.StackingMode.NONE)
         .show_value(kinds.VisibilityMode.NEVER)
         .legend(

@@ -37,7 +37,8 @@ type Annotation = schema.AnnotationQuery
   & { expr: string; titleFormat: string; textFormat: string; tagKeys?: string; step: string;
   useValueForTime?: boolean };
 // What variables have in Grafana itself, and later versions of this type tell.
-type Variable = schema.VariableModel
+// The id of this type is old: today's Grafana writes none, and takes the name instead.
+type Variable = Omit<schema.VariableModel, 'id'>
   & { includeAll: boolean; allValue?: string; regex?: string; sort?: number;
   auto: boolean; auto_min: string; auto_count: number };
 type Frame = Omit<schema.Dashboard, 'panels' | 'annotations' | 'templating'>;
@@ -53,10 +54,12 @@ def declarations(board: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for variable in board.pop("templating")["list"]:
         # The textbox and the data source need none, and Grafana writes none.
         yield "Json<Variable>", {"datasource": None} | variable
-    for panel in board.pop("panels"):
+    panels = board.pop("panels")
+    panels += [inner for row in panels for inner in row.get("panels", ())]
+    for panel in panels:
         kind = panel["type"]
         if kind == "row":
-            yield "Json<schema.RowPanel>", panel
+            yield "Json<schema.RowPanel>", panel | {"panels": []}
             continue
         yield f"Json<Partly<{kind}.Options>>", panel.pop("options")
         for target in panel.pop("targets"):

@@ -40,9 +40,16 @@ def boards() -> dict[str, Board]:
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 
 
+def rows_and_panels(board: Board) -> Iterator[dict[str, Any]]:
+    """All rows of a dashboard, each followed by its panels, which a collapsed row holds."""
+    for panel in board["panels"]:
+        yield panel
+        yield from panel.get("panels", ())
+
+
 def panels(board: Board) -> list[dict[str, Any]]:
     """All panels of a dashboard but its rows."""
-    return [panel for panel in board["panels"] if panel["type"] != "row"]
+    return [panel for panel in rows_and_panels(board) if panel["type"] != "row"]
 
 
 def variables(board: Board) -> dict[str, dict[str, Any]]:
@@ -53,7 +60,7 @@ def variables(board: Board) -> dict[str, dict[str, Any]]:
 def panel_queries(board: Board) -> Iterator[DashboardQuery]:
     """The queries of all panels."""
     repeated = ""
-    for panel in board["panels"]:
+    for panel in rows_and_panels(board):
         if panel["type"] == "row":
             repeated = panel.get("repeat", "")
             continue
