@@ -45,6 +45,19 @@ version: {__version__}
 appVersion: "{__version__}"
 kubeVersion: ">=1.29.0-0"
 keywords: [monitoring, classifier, calibration, active-learning, kafka, redis]
+home: https://credence.example
+icon: https://credence.example/icon.svg
+sources: [https://credence.example/source]
+maintainers:
+  - name: The Credence developers
+    url: https://credence.example
+annotations:
+  artifacthub.io/category: monitoring-logging
+  artifacthub.io/license: Apache-2.0
+  artifacthub.io/prerelease: "true"
+  artifacthub.io/links: |
+    - name: documentation
+      url: https://credence.example/docs
 """
 
 

@@ -62,6 +62,8 @@ def test_variables_of_credence_name_files_that_are_mounted_from_secrets(chart: C
         for variable in container.get("env", []):
             if not variable["name"].startswith(ENVIRONMENT_PREFIX) or "valueFrom" in variable:
                 continue
+            if variable["name"] == "CREDENCE_HTTP__HOST":
+                continue  # no secret
             folder, _, name = variable["value"].rpartition("/")
             sources = volumes[mounts[folder]]["projected"]["sources"]
             assert name in [item["path"] for source in sources for item in source["secret"]["items"]]
@@ -140,6 +142,26 @@ def test_long_names_are_shortened_to_what_kubernetes_takes(chart: Chart) -> None
     for thing in objects:
         longest = {"StatefulSet": 52, "ConfigMap": 253}.get(thing["kind"], 63)
         assert len(thing["metadata"]["name"]) <= longest
+
+
+def test_a_release_may_have_dots_in_its_name_which_a_service_may_not(chart: Chart) -> None:
+    for thing in chart.objects(changed(case("full"), "fullnameOverride", "credence.v2")):
+        assert "." not in thing["metadata"]["name"]
+
+
+def test_a_wrong_configuration_is_not_tried_again(chart: Chart) -> None:
+    (job,) = chart.objects(DEFAULT).of("Job").values()
+    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
+    assert rule == {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never", "Kubernetes wants it for this policy"
+
+
+def test_only_the_web_role_shows_the_page_to_others(chart: Chart) -> None:
+    objects = chart.objects(DEFAULT)
+    for name in ("scheduler", "web"):
+        (container,) = objects.of("Deployment")[name]["spec"]["template"]["spec"]["containers"]
+        hosts = [one["value"] for one in container.get("env", ()) if one["name"] == "CREDENCE_HTTP__HOST"]
+        assert hosts == (["127.0.0.1"] if name == "scheduler" else [])
 
 
 @pytest.mark.parametrize(("by", "kind"), [("hpa", "HorizontalPodAutoscaler"), ("keda", "ScaledObject")])

@@ -2,11 +2,14 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 30 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* Leaves room for suffixes: a StatefulSet's name can have at most 52 characters. */ -}}
+{{- /*
+Leaves room for suffixes: a StatefulSet's name can have at most 52 characters. The name of a release may have dots, that of
+a Service may not.
+*/ -}}
 {{- define "credence.fullname" -}}
 {{- $name := include "credence.name" . -}}
 {{- $whole := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- default $whole .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- default $whole .Values.fullnameOverride | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "credence.serviceAccountName" -}}

@@ -66,11 +66,17 @@ containers:
     image: {{ include "credence.image" (dict "root" $root "tag" .imageTag) }}
     imagePullPolicy: {{ $values.image.pullPolicy }}
     args: {{ concat .args (list "--config" "/etc/credence/credence.yaml") | toJson }}
-    {{- if or $secrets .instance $pod.extraEnv }}
+    {{- $quiet := eq .component "scheduler" }}
+    {{- if or $secrets .instance $quiet $pod.extraEnv }}
     env:
       {{- range $variable := keys $secrets | sortAlpha }}
       - name: {{ $variable }}
         value: {{ include "credence.secretsPath" $root }}/{{ $variable }}
+      {{- end }}
+      {{- if $quiet }}
+      # The status page of the web role is the one that people open; this one has no login either.
+      - name: CREDENCE_HTTP__HOST
+        value: 127.0.0.1
       {{- end }}
       {{- if .instance }}
       - name: CREDENCE_KAFKA__INSTANCE_ID
