@@ -7,16 +7,9 @@ import re
 from typing import Any
 
 import pytest
-from dashboard_queries import boards, panels, rows_and_panels, variable_queries
+from dashboard_cases import BOARDS, PANELS, each_board, each_panel
+from dashboard_queries import panels, rows_and_panels, variable_queries
 
-BOARDS = boards()
-PANELS = [
-    pytest.param(panel, id=f"{uid}: {panel['title']}")
-    for uid, board in BOARDS.items()
-    for panel in panels(board)
-]
-each_board = pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
-each_panel = pytest.mark.parametrize("panel", PANELS)
 GREY = "#8E8E8E"
 PIXELS = 38
 """Of one unit of height, with its gap."""

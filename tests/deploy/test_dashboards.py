@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
+from dashboard_cases import BOARDS, each_board, each_panel
 from dashboard_queries import (
     FOLDER,
     annotation_queries,
-    boards,
     panel_queries,
     panels,
     references,
@@ -26,15 +26,6 @@ from dashboard_queries import (
 from deploy.grafana import promql
 from deploy.grafana.render import dashboard_files
 from service.serving.prometheus import CATALOGUE, SPECS
-
-BOARDS = boards()
-PANELS = [
-    pytest.param(panel, id=f"{uid}: {panel['title']}")
-    for uid, board in BOARDS.items()
-    for panel in panels(board)
-]
-each_board = pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
-each_panel = pytest.mark.parametrize("panel", PANELS)
 
 HISTOGRAM_PARTS = re.compile("_(bucket|sum|count)$")
 
