@@ -115,7 +115,7 @@ class Refusals:
         ]
 
     def reported(self) -> None:
-        """Note that everything so far is reported; only the newest five minutes can change."""
+        """Note that everything so far is reported."""
         for each in self._bins:
             each.is_reported = True
 
@@ -128,8 +128,11 @@ class Refusals:
 
     def _bin(self, now: float) -> _Bin:
         at = now - now % _BIN_SECONDS
-        if not self._bins or self._bins[-1].at != at:
-            self._bins.append(_Bin(at))
+        # A clock that is set back comes to the same five minutes again, whose report has the same name.
+        for each in reversed(self._bins):
+            if each.at == at:
+                return each
+        self._bins.append(_Bin(at))
         return self._bins[-1]
 
 

@@ -90,6 +90,13 @@ def test_every_five_minutes_are_reported_until_redis_has_them() -> None:
     assert unreported() == [(NOW + 300, 42, [("b", 2)])]
 
 
+def test_five_minutes_that_a_clock_comes_to_again_are_one_report() -> None:
+    refusals = Refusals()
+    for now in (NOW + 1, NOW + 300, NOW + 2):
+        refusals.note([], messages=5, now=now)
+    assert [(one.at, one.messages) for one in refusals.unreported("labels")] == [(NOW, 10), (NOW + 300, 5)]
+
+
 def test_without_redis_no_more_than_an_hour_is_kept() -> None:
     refusals = Refusals()
     for minute in range(200):
