@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from harness import Deployment, Labeller, prediction, wait_for
 from missing_programs import program
-from page_site import HOSTILE, Open, Shown, Site
+from page_site import HOSTILE, Open, Shown, Site, truth_of_a_weak_south
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from snapshots import NOW
 
@@ -67,6 +67,7 @@ def site(
         deployment.producer.flush()
         process = stack.enter_context(deployment.process("run"))
         site = Site(deployment, process, Labeller(deployment))
+        site.labeller.truth = truth_of_a_weak_south
         wait_for(site.is_south_found, seconds=60, what="a problem")
         yield site
 

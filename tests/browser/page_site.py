@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from harness import Deployment, Labeller, Process
+from harness import Deployment, Labeller, Process, prediction, truth
 from playwright.sync_api import Page
 
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
@@ -18,6 +18,17 @@ SURE = 0.998
 
 Open = Callable[..., Page]
 Shown = Callable[..., Page]
+
+
+def truth_of_a_weak_south(number: int) -> str:
+    """The true class of one item; in the south two of three predictions are wrong.
+
+    So far below the target that no luck in choosing items can hide it.
+    """
+    item = prediction(number)
+    if item["attributes"]["region"] != "south" or number % 3 == 0:
+        return truth(number)
+    return "owl" if item["predicted_class"] == "cat" else "cat"
 
 
 @dataclass(frozen=True)
