@@ -12,10 +12,10 @@ WORKERS ?= 4
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stack fuzz soak reliability check docs benchmarks screenshots vendor clean
+.PHONY: help demo test test-stack test-kubernetes fuzz soak reliability check docs benchmarks screenshots vendor clean
 
 help:            ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, a real Redis (DEMO_SECONDS=90)
 	$(BIN)/credence demo
@@ -27,6 +27,9 @@ test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Mave
 	$(BIN)/python tests/stack/kafka_distribution.py
 	$(PYTEST) --broker apache tests/stack tests/loop
 	$(PYTEST) --redis cluster tests/store tests/dead_letters/test_replay.py
+
+test-kubernetes: $(VENV)/dev.installed  ## install, upgrade, drain and remove the chart on a real control plane (Go, root)
+	bash .ci/kubernetes.sh
 
 # Folders of trials that pass are removed: a long soak would fill the disk with them.
 # Trials stand alone, each by its own record.

@@ -13,7 +13,9 @@ def main() -> int:
     """Write or check; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m helm", description="Write the chart's generated files.")
     add_check_option(parser)
-    return write_or_check(CHART, chart_files(), check=parser.parse_args().check)
+    copied = (*CHART.glob("files/prometheus/*"), *CHART.glob("files/dashboards/*"))
+    on_disk = [str(path.relative_to(CHART)) for path in copied]
+    return write_or_check(CHART, chart_files(), check=parser.parse_args().check, others=on_disk)
 
 
 if __name__ == "__main__":

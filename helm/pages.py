@@ -20,6 +20,7 @@ from service.config.settings import Settings
 
 CHART = Path(__file__).parent / "credence"
 
+_DEPLOY = CHART.parents[1] / "deploy"
 _WIDTH = 110
 _ABOUT = Path(__file__).parent / "README.in.md"
 
@@ -32,7 +33,17 @@ def chart_files() -> dict[str, str]:
         "values.schema.json": json.dumps(values_schema(), indent=2) + "\n",
         "files/defaults.yaml": _defaults(),
         "README.md": _readme(),
+        **_copied(),
     }
+
+
+def _copied() -> dict[str, str]:
+    """Rules and dashboards, as copies: with links, every command of Helm would print a line about each."""
+    rules = {f"files/prometheus/{path.name}": path for path in (_DEPLOY / "prometheus").glob("*.rules.yaml")}
+    dashboards = {
+        f"files/dashboards/{path.name}": path for path in (_DEPLOY / "grafana/dashboards").glob("*.json")
+    }
+    return {name: path.read_text(encoding="utf-8") for name, path in sorted((rules | dashboards).items())}
 
 
 def _chart() -> str:

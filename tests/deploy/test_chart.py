@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,17 +142,15 @@ def test_no_secret_has_a_key_in_the_values() -> None:
         assert last not in at["properties"], (*parents, last)
 
 
-def _linked() -> list[Path]:
-    return sorted(path for path in (CHART / "files").rglob("*") if path.is_symlink())
+def test_no_file_of_the_chart_is_a_link_of_which_helm_would_print_a_line() -> None:
+    assert not [path for path in CHART.rglob("*") if path.is_symlink()]
 
 
-def test_rules_and_dashboards_are_the_files_of_deploy() -> None:
-    deploy = ROOT / "deploy"
-    expected = {
-        *(deploy / "prometheus").glob("*.rules.yaml"),
-        *(deploy / "grafana/dashboards").glob("*.json"),
-    }
-    assert {path.resolve() for path in _linked()} == {path.resolve() for path in expected}
+def test_commands_of_the_readme_name_the_namespace() -> None:
+    text = (CHART / "README.md").read_text()
+    commands = re.findall(r"^\$ (?:kubectl|helm) .*|`(?:kubectl|helm) [^`\n]* --[^`\n]*`", text, re.MULTILINE)
+    assert len(commands) >= 6
+    assert [command for command in commands if "--namespace" not in command] == []
 
 
 def test_the_chart_is_of_the_version_of_the_code() -> None:
