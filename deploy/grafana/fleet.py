@@ -15,7 +15,7 @@ _OVERALL = 'grouping="all"'
 _ANSWERED = 'event="answered"'
 _BELOW = "credence_group_accuracy_below_threshold_probability"
 _MISCALIBRATED = "credence_group_ece_above_threshold_probability"
-_ABOUT_A_MODEL = promql.FIRING.replace("}", ',model!=""}')
+_ABOUT_A_MODEL = promql.firing('model!=""')
 _GROUPS_BELOW = crossed(_BELOW, promql.OF_PEOPLE)
 _GROUPS_MISCALIBRATED = crossed(_MISCALIBRATED, promql.NOT_ALL, times=2)
 
@@ -86,7 +86,7 @@ def fleet() -> build.Dashboard:
                     "a budget renews.",
                     looks.COUNT,
                     0,
-                    nothing="no assessment",
+                    nothing="no estimates or assessment",
                     steps=looks.NONE_IS_BAD,
                 ),
                 Query(f"sum({shown('credence_assessment_budget_remaining_labels')})"),
@@ -109,7 +109,7 @@ def fleet() -> build.Dashboard:
                 ),
             )
         )
-        .with_panel(firing_alerts(promql.FIRING))
+        .with_panel(firing_alerts())
         .with_panel(_models())
         .with_row(build.Row("Over time"))
         .with_panel(

@@ -23,6 +23,8 @@ SECONDS = "s"
 TIME = "dateTimeAsLocal"
 AGO = "dateTimeFromNow"
 COUNT = "short"
+EXACT = "locale"
+"""Of counts with a given number of decimals: Grafana would round 1,763 to "2 K"."""
 PER_SECOND = "count:/s"
 PER_HOUR = "count:/h"
 PLAIN = "none"
@@ -51,6 +53,11 @@ ABSENT = 1_000_000_000
 
 NO_ESTIMATES: Words = ((ABSENT, "none"),)
 YES_NO: Words = ((0, "no"), (1, "yes"))
+
+
+def written(unit: str, decimals: int | None) -> str:
+    """The unit by which a number is written out."""
+    return EXACT if unit == COUNT and decimals is not None else unit
 
 
 def thresholds(steps: Steps) -> build.ThresholdsConfig:

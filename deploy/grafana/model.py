@@ -24,7 +24,7 @@ from deploy.grafana.tables import firing_alerts
 
 _MODEL = 'model="$model"'
 _OVERALL = (_MODEL, 'grouping="all"')
-_FIRING = promql.FIRING.replace("}", f",{_MODEL}}}")
+_FIRING = promql.firing(_MODEL)
 _BELOW = "credence_group_accuracy_below_threshold_probability"
 _MEAN = "credence_group_accuracy_mean_ratio"
 
@@ -89,7 +89,7 @@ def model() -> build.Dashboard:
                     "that there are few labels, not that something is wrong.",
                     looks.RATIO,
                     1,
-                    nothing="no traffic",
+                    nothing="no estimates or traffic",
                 ),
                 *(
                     Query(shown(f"credence_group_accuracy_{end}_ratio", *_OVERALL, by=""), end)
@@ -102,7 +102,7 @@ def model() -> build.Dashboard:
     )
     for says, expression, width in _numbers():
         board = board.with_panel(number(says, Query(expression), width=width))
-    board = board.with_panel(firing_alerts(_FIRING, of_model=True, width=12, height=9)).with_panel(_overall())
+    board = board.with_panel(firing_alerts(of_model=True, width=12, height=9)).with_panel(_overall())
     board = model_drift.row(model_evidence.row(model_groups.rows(board)))
     board = model_performance.row(board)
     return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
@@ -142,7 +142,7 @@ def _numbers() -> list[tuple[Says, str, int]]:
                 "Labels left in the budgets of all assessments in their current periods.",
                 looks.COUNT,
                 0,
-                nothing="no assessment",
+                nothing="no estimates or assessment",
                 steps=looks.NONE_IS_BAD,
             ),
             f"sum({shown('credence_assessment_budget_remaining_labels', _MODEL)})",
@@ -155,7 +155,7 @@ def _numbers() -> list[tuple[Says, str, int]]:
                 "them.",
                 looks.SECONDS,
                 0,
-                nothing="no label yet",
+                nothing="no estimates or labels",
                 steps=looks.LABEL_AGE,
             ),
             age("credence_last_label_timestamp_seconds", _MODEL, by=""),
@@ -167,7 +167,7 @@ def _numbers() -> list[tuple[Says, str, int]]:
                 "Rate of predictions. Without traffic there is nothing to estimate, and no item to label.",
                 looks.PER_SECOND,
                 1,
-                nothing="no traffic",
+                nothing="no estimates or traffic",
             ),
             shown_rate("credence_traffic_predictions_total", _MODEL),
             3,
@@ -183,7 +183,7 @@ def _overall() -> timeseries.Panel:
             "narrows with labels, and moves when the model or its traffic changes.",
             looks.RATIO,
             1,
-            nothing="no traffic",
+            nothing="no estimates or traffic",
         ),
         "credence_group_accuracy_{}_ratio",
         _OVERALL,

@@ -17,7 +17,7 @@ _CHOSEN = (*_ALL_GROUPS, 'group=~"$group"')
 _SUSPICION = "credence_group_drift_score"
 _DISTANCE = "credence_group_drift_distance"
 _LIMIT = "credence_drift_max_distance_ratio"
-_NOTHING = "no reference yet"
+_NOTHING = "no estimates or reference"
 _REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE, "reference": looks.GREEN}
 
 

@@ -97,7 +97,7 @@ def dressed(panel: Panel, says: Says, queries: Sequence[Query], *, width: int, h
         .description(says.description)
         .datasource(DATASOURCE)
         .targets([_target(query, number) for number, query in enumerate(queries)])
-        .unit(says.unit)
+        .unit(looks.written(says.unit, says.decimals))
         .thresholds(looks.thresholds(says.steps))
         .color_scheme(looks.by_threshold())
         .span(width)

@@ -24,7 +24,7 @@ def pipeline() -> build.Dashboard:
     numbers = _numbers()
     for place, (says, expression) in enumerate(numbers):
         board = board.with_panel(number(says, Query(expression), width=4 if place < 24 % len(numbers) else 3))
-    board = board.with_panel(firing_alerts(promql.FIRING, height=10))
+    board = board.with_panel(firing_alerts(height=10))
     board = pipeline_flow.consumers(board.with_row(build.Row("Consumers")))
     board = pipeline_flow.storing(board.with_row(build.Row("Flushes and errors")))
     board = pipeline_rounds.requests(board.with_row(build.Row("Label requests and labels")))

@@ -12,8 +12,21 @@ from collections.abc import Iterable
 from deploy.grafana import looks
 from service.serving.prometheus import SPECS
 
-IS_FIRING = 'alertstate="firing",'
-FIRING = f'ALERTS{{{IS_FIRING}alertname=~"Credence.*",job=~"$job|"}}'
+_IS_FIRING = 'alertstate="firing",'
+
+
+def firing(about: str = "") -> str:
+    """Credence's alerts that are firing; `about` are more matchers of their labels."""
+    more = f",{about}" if about else ""
+    return f'ALERTS{{{_IS_FIRING}alertname=~"Credence.*",job=~"$job|"{more}}}'
+
+
+def began(alerts: str) -> str:
+    """Since when alerts fire, in seconds since the epoch."""
+    return alerts.replace(f"ALERTS{{{_IS_FIRING}", "ALERTS_FOR_STATE{")
+
+
+FIRING = firing()
 """Of the chosen jobs, or of none: that nothing answers at all belongs to no job."""
 
 OF_PEOPLE = 'grouping!~"all|score_bin|positive_score|__votes__"'

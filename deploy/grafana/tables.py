@@ -44,7 +44,7 @@ class Column:
     def override(self) -> list[model.DynamicConfigValue]:
         """How the column differs from the others."""
         found = [
-            model.DynamicConfigValue("unit", self.unit),
+            model.DynamicConfigValue("unit", looks.written(self.unit, self.decimals)),
             model.DynamicConfigValue("mappings", looks.mappings(self.words, self.missing)),
         ]
         if self.decimals is not None:
@@ -133,14 +133,11 @@ _COLUMNS = {"Alert": 260, "Severity": 80, "Since": 130, "Model": 120, "Group": 1
 """Widths in pixels: names of alerts are long, and the group must be seen without scrolling."""
 
 
-def firing_alerts(
-    expression: str, *, of_model: bool = False, width: int = 24, height: int = 7
-) -> table.Panel:
+def firing_alerts(*, of_model: bool = False, width: int = 24, height: int = 7) -> table.Panel:
     """The alerts that are firing, the most severe first, each with a link to what it is about.
 
     Args:
-        expression: of the firing alerts.
-        of_model: whether all are about one model, which need not be shown.
+        of_model: only those about `$model`, and those about no model: they are about the whole pipeline.
         width: of the panel, of 24.
         height: of the panel.
     """
@@ -150,12 +147,16 @@ def firing_alerts(
         "alert to open its runbook, and a group to open its dashboard.",
         looks.PLAIN,
     )
+    chosen = [promql.firing(about) for about in (('model="$model"', 'model=""') if of_model else ("",))]
     ranked = " or ".join(
-        f'{rank} * max without (alertstate) ({expression[:-1]},severity="{severity}"}})'
+        f'{rank} * max without (alertstate) ({one[:-1]},severity="{severity}"}})'
         for severity, rank in _RANKS.items()
+        for one in chosen
     )
-    began = f"1000 * max without (alertstate) ({expression.replace('ALERTS{', 'ALERTS_FOR_STATE{', 1)})"
-    began = f"{began.replace(promql.IS_FIRING, '')} and max without (alertstate) ({expression})"
+    began = " or ".join(
+        f"1000 * max without (alertstate) ({promql.began(one)}) and max without (alertstate) ({one})"
+        for one in chosen
+    )
     queries = [
         Query(text, name, instant=True, format=formats.PromQueryFormat.TABLE, ref=ref)
         for ref, name, text in (("A", "Rank", ranked), ("B", "Since", began))

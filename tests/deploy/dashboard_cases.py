@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dashboard_queries import boards, panels
+
+from deploy.grafana.queries import boards, panels
 
 BOARDS = boards()
 PANELS = [

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from dashboard_cases import BOARDS, PANELS, each_board, each_panel
-from dashboard_queries import panels, rows_and_panels, variable_queries
+
+from deploy.grafana.queries import panels, rows_and_panels, variable_queries
 
 GREY = "#8E8E8E"
 PIXELS = 38
@@ -240,3 +241,24 @@ def test_the_first_screen_has_at_most_eight_panels(board: dict[str, Any]) -> Non
     assert len(first) <= 8
     assert rows[1] * PIXELS <= 900 - 120, "under Grafana's own bars"
     assert rows[1] >= 13, "what follows is below the fold"
+
+
+@each_panel
+def test_no_count_is_rounded_to_thousands(panel: dict[str, Any]) -> None:
+    for one in (panel["fieldConfig"]["defaults"], *overrides(panel).values()):
+        assert one.get("unit") != "short" or "decimals" not in one, "1,763 would be 2 K"
+
+
+@of_type("stat")
+def test_a_number_that_is_missing_because_credence_is_down_does_not_blame_traffic(
+    panel: dict[str, Any],
+) -> None:
+    nothing = panel["fieldConfig"]["defaults"]["noValue"]
+    assert not re.match(r"no (traffic|labels?|reference)", nothing)
+
+
+def test_the_page_of_a_model_lists_alerts_about_the_whole_pipeline_too() -> None:
+    (table,) = (one for one in panels(BOARDS["credence-model"]) if one["title"] == "Alerts firing")
+    for target in table["targets"]:
+        assert 'model="$model"' in target["expr"]
+        assert 'model=""' in target["expr"]

@@ -12,7 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 from dashboard_cases import BOARDS, each_board, each_panel
-from dashboard_queries import (
+
+from deploy.grafana import promql
+from deploy.grafana.queries import (
     FOLDER,
     annotation_queries,
     panel_queries,
@@ -22,8 +24,6 @@ from dashboard_queries import (
     variable_queries,
     variables,
 )
-
-from deploy.grafana import promql
 from deploy.grafana.render import dashboard_files
 from service.serving.prometheus import CATALOGUE, SPECS
 

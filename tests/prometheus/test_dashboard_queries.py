@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import math
-import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from dashboard_queries import (
+from harness import Deploy, Labeller, prediction, wait_for
+from missing_programs import program
+from monitoring_servers import Prometheus, scrape
+from vendor_labelled import VendorLabelled
+
+from deploy.grafana.preview.drawing import page
+from deploy.grafana.preview.source import Source
+from deploy.grafana.queries import (
     ALL,
     Board,
     DashboardQuery,
@@ -24,13 +30,8 @@ from dashboard_queries import (
     boards,
     filled_in,
     panel_queries,
-    variable_queries,
-    variables,
+    panels,
 )
-from harness import Deploy, Labeller, prediction, wait_for
-from missing_programs import program
-from monitoring_servers import Prometheus, scrape
-from vendor_labelled import VendorLabelled
 
 BOARDS = boards()
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
@@ -138,20 +139,11 @@ class Scraped:
 
     def options(self, board: Board, name: str, chosen: Values) -> list[str]:
         """The values that a variable offers, in their order."""
-        query = filled_in(variable_queries(board)[name], board, chosen, self.built_in)
-        if asked := re.fullmatch(r"label_values\((.*), (\w+)\)", query):
-            span = {"start": str(self.since), "end": str(self.until)}
-            return sorted(self.prometheus.get(f"label/{asked[2]}/values", **{"match[]": asked[1]}, **span))
-        expression = query.removeprefix("query_result(").removesuffix(")")
-        pattern = re.compile(variables(board)[name]["regex"].strip("/"))
-        result = self.prometheus.get("query", query=expression, time=str(self.until))["result"]
-        texts = (_as_grafana_writes_it(sample["metric"], sample["value"]) for sample in result)
-        return [found[1] for text in texts if (found := pattern.search(text))]
+        return self.source(board, chosen).options(name)
 
-
-def _as_grafana_writes_it(labels: dict[str, str], value: list[Any]) -> str:
-    inside = ",".join(f'{name}="{label}"' for name, label in labels.items())
-    return f"{{{inside}}} {value[1]} {round(value[0] * 1000)}"
+    def source(self, board: Board, chosen: Values) -> Source:
+        """What the preview of a dashboard asks."""
+        return Source(self.prometheus.url, board, self.until, self.until - self.since, chosen)
 
 
 def _rules_without_delay(folder: Path) -> list[str]:
@@ -419,3 +411,19 @@ def test_the_weak_region_is_the_worst_group_of_the_fleet(scraped: Scraped) -> No
     ((labels, probability),) = scraped.prometheus.query(expression, time=str(scraped.until))
     assert labels == {"model": "sorter", "grouping": "region", "group": "south"}
     assert probability > 0.5
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_the_preview_says_what_every_panel_would(scraped: Scraped, board: Board) -> None:
+    text = html.unescape(page(board, scraped.source(board, {"model": "sorter"}), scraped.until))
+    source = scraped.source(board, {"model": "sorter"})
+    assert [one["title"] for one in panels(board) if source.title(one["title"]) not in text] == []
+
+
+def test_the_preview_has_the_weakest_group_first(scraped: Scraped) -> None:
+    source = scraped.source(MODEL_BOARD, {"model": "sorter", "grouping": "region"})
+    (table,) = (one for one in panels(MODEL_BOARD) if one["title"].startswith("Groups by probability"))
+    first, *others = source.rows(table)
+    assert list(first)[:3] == ["Group", "P(below)", "Lower"]
+    assert first["Group"] == "south"
+    assert {row["Group"] for row in others} == {"north"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[2] / "deploy" / "grafana" / "dashboards"
+FOLDER = Path(__file__).parent / "dashboards"
 ALL = "$__all"
 
 Board = dict[str, Any]
@@ -110,8 +110,7 @@ def filled_in(expression: str, board: Board, values: Values, built_in: Mapping[s
             return built_in[name]
         variable, chosen = known[name], values[name]
         if not variable["multi"] and not variable["includeAll"]:
-            assert isinstance(chosen, str)
-            return chosen.replace("\\", "\\\\").replace('"', '\\"')
+            return str(chosen).replace("\\", "\\\\").replace('"', '\\"')
         if chosen == ALL:
             return str(variable["allValue"])
         escaped = [_escaped(one) for one in ([chosen] if isinstance(chosen, str) else chosen)]

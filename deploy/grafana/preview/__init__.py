@@ -1,0 +1,1 @@
+"""What every panel of a dashboard would say, without a Grafana: a page of plain HTML."""
