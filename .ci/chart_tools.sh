@@ -9,15 +9,17 @@ crds=(
   github.com/kedacore/keda/v2@v2.21.0/config/crd/bases/keda.sh_scaledobjects.yaml
 )
 
-if ! command -v go >/dev/null; then
+# missing WHAT: ends the check that lacks something.
+missing() {
   if [ "${CI:-}" = true ]; then
-    echo "$0: Go is not installed; CI needs it" >&2
+    echo "$0: $1; CI needs it" >&2
     exit 1
   fi
-  echo "$0: skipped, Go is not installed"
+  echo "$0: skipped, $1"
   exit 0
-fi
+}
 
+command -v go >/dev/null || missing "Go is not installed"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Go is asked from outside the repository, which is no module.

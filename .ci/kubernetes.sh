@@ -10,15 +10,6 @@ cluster=$PWD/tests/kubernetes/cluster
 programs=${XDG_CACHE_HOME:-$HOME/.cache}/credence-kubernetes/$(sha256sum "$cluster/go.mod" | cut -c 1-12)
 version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$cluster/go.mod")
 
-missing() {
-  if [ "${CI:-}" = true ]; then
-    echo "$0: $1" >&2
-    exit 1
-  fi
-  echo "$0: skipped, $1"
-  exit 0
-}
-
 # program NAME PACKAGE: builds it if it is not there yet. What Go keeps meanwhile, gigabytes, goes with this script.
 program() {
   local component=k8s.io/component-base/version minor=${version#v1.}
@@ -44,9 +35,9 @@ for package in "${helms[@]}"; do
 done
 [ "$tier" = admission ] && exit
 
-[ "$(id -u)" = 0 ] || missing "it needs root, to give pods their users"
-unshare --net true 2>/dev/null || missing "it needs Linux with network namespaces"
-command -v ip >/dev/null || missing "it needs ip, of the package iproute2"
+[ "$(id -u)" = 0 ] || missing "root gives pods their users, and this is none"
+unshare --net true 2>/dev/null || missing "this system has no network namespaces"
+command -v ip >/dev/null || missing "ip of the package iproute2 is not installed"
 program kubectl k8s.io/kubernetes/cmd/kubectl
 program kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager
 program kube-scheduler k8s.io/kubernetes/cmd/kube-scheduler
