@@ -253,23 +253,25 @@ class Tally:
         return float(stats.chi2.sf(found, len(SIZES) * (BATCHES - 1)))
 
 
-def tally(pool: Pool, wanted: int, *, policy: str | None = None, at_end: bool = False) -> Tally:
+def tally(
+    pool: Pool, wanted: int, *, policy: str | None = None, at_end: bool = False, first_key: int = 0
+) -> Tally:
     """Draws of one key after the other, until there are so many of every group."""
-    found, key = Tally(), 0
+    found, key = Tally(), first_key
     while found.draws.min() < wanted:
         found.add(list(draws(pool, key=key, policy=policy, at_end=at_end)), at_end=at_end)
         key += 1
     return found
 
 
-def _table(wanted: int, policies: list[str]) -> Table:
+def _table(wanted: int, policies: list[str], first_key: int) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     # Where pools of one or two items run dry, everything in them is drawn, whoever names the groups.
     some = ("deep", "dry in three shards")
     for policy, name in ((p, n) for p in policies for n in (POOLS if p == IN_TURN else some)):
         named = None if policy == IN_TURN else policy
-        between = tally(POOLS[name], wanted, policy=named)
-        after = tally(POOLS[name], wanted, policy=named, at_end=True)
+        between = tally(POOLS[name], wanted, policy=named, first_key=first_key)
+        after = tally(POOLS[name], wanted, policy=named, at_end=True, first_key=first_key)
         cells = (int(between.draws.min()), between.evenness(), int(after.draws.min()))
         rows.append((f"{policy}, {name}", (*cells, after.evenness(), after.recency())))
     return Table(
@@ -291,9 +293,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100_000, help="of every group (default: 100000)")
     names = [IN_TURN, *POLICIES]
     parser.add_argument("--policies", nargs="+", default=names, choices=names, help="(default: all)")
+    parser.add_argument(
+        "--first-key", type=int, default=0, help="number of the pools' first key (default: 0)"
+    )
     parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
     options = parser.parse_args()
-    print_tables([_table(options.draws, options.policies)], as_json=False, as_markdown=options.markdown)
+    table = _table(options.draws, options.policies, options.first_key)
+    print_tables([table], as_json=False, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

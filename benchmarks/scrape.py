@@ -2,7 +2,7 @@
 
 The model has 10,000 classes, one grouping by predicted class and ten labels a class. Its facts are made up;
 the snapshot, the collector, the HTTP server and the wire are the real ones. Scrapes are asked for over HTTP,
-as Prometheus does, with the default bound on groups told one by one and with none.
+as Prometheus does, with the default bound on groups exported one by one and with none.
 """
 
 from __future__ import annotations

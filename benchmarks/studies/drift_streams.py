@@ -103,7 +103,7 @@ class DriftStudy:
 
     @property
     def methods(self) -> dict[str, Callable[[Flags], tuple[Floats, Indices]]]:
-        """By name, what each way of forgetting leaves of labels [S, n], of which it is told what they say.
+        """By name, what each way of forgetting leaves of labels [S, n], of which it knows what they say.
 
         And of every stream, after how many labels it dates a change [S]; 0 where it tells none.
         """

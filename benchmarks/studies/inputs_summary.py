@@ -107,7 +107,7 @@ def inputs_summary(study: InputsStudy, found: Found) -> list[Table]:
         ),
         Table(
             f"{items.name}, inputs: streams in which something false is reported, %",
-            "told",
+            "reported",
             tuple(str(change) for change, _ in found),
             list(
                 zip(

@@ -43,7 +43,7 @@ MEASURES: Final = ("scores", "classes", "any")
 """What may tell a group's drift; the last one is what the service goes by."""
 
 _MIXES = 3
-"""Scores, predicted classes, and the attribute that groups are told by."""
+"""Scores, predicted classes, and the attribute that groups differ by."""
 
 
 @dataclass(frozen=True)

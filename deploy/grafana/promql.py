@@ -76,7 +76,7 @@ def shown(name: str, *matchers: str, by: str | None = None, over: str = "") -> s
     Args:
         name: in the catalogue.
         matchers: on labels.
-        by: labels, told with commas; all of the metric where it is None.
+        by: labels, separated by commas; all of the metric where it is None.
         over: a range, to see what was shown last within it instead of what is shown now.
     """
     selected = series(name, *matchers)

@@ -101,7 +101,7 @@ def traffic_windows(
     first = slots.boundary(begins)
     earliest = _first_predictions(timeline, slots, first, latest, enough)
     chosen = None
-    # One that was over before times are known cannot be told, as from before the layout changed.
+    # One that was over before times are known cannot be known, as from before the layout changed.
     if window is not None and window.until > begins:
         since = window.since if math.isinf(window.since) else max(window.since, begins)
         chosen = _window_ends(timeline, slots, since, window.until, latest)

@@ -1,4 +1,4 @@
-"""Settings of challenges: what is asked, what makes no sense, and what is told apart."""
+"""Settings of challenges: what is asked, what makes no sense, and what is distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of logins and certificates: what goes together, and what is told of what does not."""
+"""Settings of logins and certificates: what goes together, and errors for what does not."""
 
 from __future__ import annotations
 

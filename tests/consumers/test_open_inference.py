@@ -57,7 +57,7 @@ SPREAD = tensor("probabilities", [0.25, 0.75, 0.5, 0.5], "FP64", [2, 2])
 
 
 def response(*outputs: Any, **fields: Any) -> bytes:
-    """A response as JSON, of two plain rows unless it is told otherwise."""
+    """A response as JSON, of two plain rows by default."""
     plain = {"model_name": MODEL, "id": "r", "outputs": list(outputs or (IDS, CLASSES, SCORES))}
     return text_of(plain, **fields)
 
@@ -492,7 +492,7 @@ def native_rows(
 def content(prediction: WirePrediction | BadMessage) -> Any:
     """What a prediction says; attributes by what they mean and not by how they are written."""
     if isinstance(prediction, BadMessage):
-        # Of several faults, that of the first field is told; the order of fields is nobody's promise.
+        # Of several faults, that of the first field is reported; the order of fields is nobody's promise.
         return prediction.reason
     try:
         attributes: Any = decode_attributes(prediction.attributes)

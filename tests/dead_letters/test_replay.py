@@ -116,7 +116,7 @@ def test_of_letters_of_the_same_message_one_is_sent(source: Site, connection: Co
     place = Place(source.topic, 0, 7, None, 5_000)
     letters = [letter(offset, place=place) for offset in range(3)]
     printed = outcomes(source, connection, letters)
-    assert printed[0] != REPLAYED, "what is passed over is told first"
+    assert printed[0] != REPLAYED, "what is passed over is reported first"
     assert printed.count(REPLAYED) == 1
     assert outcomes(source, connection, letters[1:]).count(REPLAYED) == 0
     assert len(source.records()) == 1

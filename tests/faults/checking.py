@@ -70,7 +70,7 @@ def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool
         stand: at rest.
         reference_connection: to another Redis, for the reference.
         forgetful: whether Redis was set back to an older state, or emptied, on the way: requests that it
-            has forgotten, and labels that came for them, are then told as such.
+            has forgotten, and labels that came for them, are then reported as such.
     """
     findings = Findings()
     records = stand.records("predictions")

@@ -31,7 +31,7 @@ class Member:
     Args:
         folder: for its configuration and its log.
         forge: starts it.
-        configure: what it is told.
+        configure: its configuration.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Member:
         return False
 
     def metric(self, sample: str) -> float:
-        """Value of one sample, told as in the text format; 0 where it is not told."""
+        """Value of one sample, named as in the text format; 0 where it is absent."""
         address = f"http://127.0.0.1:{self.monitoring_port}/metrics"
         with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
             for line in reply.read().decode().splitlines():

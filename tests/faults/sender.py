@@ -75,7 +75,7 @@ class Sender:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - told when the trial ends
+        except BaseException as error:  # noqa: BLE001 - raised when the trial ends
             self._failures.append(error)
 
     def _predict(self) -> None:

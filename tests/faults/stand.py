@@ -104,7 +104,7 @@ class Stand:
         return f"{self.name}.{kind}"
 
     def _configuration(self, member: Member) -> dict[str, Any]:
-        """What one process is told."""
+        """The configuration of one process."""
         configured: dict[str, Any] = {
             "kafka": {
                 "bootstrap_servers": self.kafka.bootstrap_of(member.client),

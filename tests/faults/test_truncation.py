@@ -1,4 +1,4 @@
-"""What a topic's retention deletes before it is read is lost: exactly that, and it is told."""
+"""What a topic's retention deletes before it is read is lost: exactly that, and it is reported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bad input made from good: what broken producers send, and what attackers would.
 
 Everything is drawn through one `Chooser`, so hypothesis, a coverage-guided fuzzer and a seeded generator
-all steer the same mutators, and what they find can be told by its bytes.
+all steer the same mutators, and what they find can be recognised by its bytes.
 """
 
 from __future__ import annotations

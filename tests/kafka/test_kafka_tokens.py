@@ -1,4 +1,4 @@
-"""Tokens: got from a file or from an endpoint over real sockets, kept for most of their life, never told."""
+"""Tokens: got from a file or an endpoint over real sockets, kept for most of their life, never revealed."""
 
 from __future__ import annotations
 

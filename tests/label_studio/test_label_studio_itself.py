@@ -43,7 +43,7 @@ class LabelStudio:
                     "--user-token", self._token, "--enable-legacy-api-token",
                 ],
                 output=sink,
-                # It refuses to call addresses of this machine, where it is not told otherwise.
+                # It refuses to call addresses of this machine, unless configured otherwise.
                 environment=os.environ | dict.fromkeys(SETTINGS, "false"),
             )  # fmt: skip
         self.child.wait_until(self._healthy, seconds=START_SECONDS)

@@ -302,7 +302,7 @@ class Process:
         return self.get("/readyz")[0] == 200
 
     def metric(self, sample: str) -> float | None:
-        """Value of one sample, told as in the text format, such as `name{label="value"}`."""
+        """Value of one sample, named as in the text format, such as `name{label="value"}`."""
         for line in self.get("/metrics")[1].splitlines():
             name, _, value = line.rpartition(" ")
             if name == sample:

@@ -51,7 +51,7 @@ def stop(process: Process) -> None:
 
 
 def with_a_number_for_a_class(number: int) -> bytes:
-    """A prediction as a producer sends it that has not been told the names of classes."""
+    """A prediction as a producer sends it that does not know the names of classes."""
     message = prediction(number) | {"predicted_class": number % 3, "item_id": f"{SECRET}-{number}"}
     return json.dumps(message).encode()
 

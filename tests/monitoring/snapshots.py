@@ -149,7 +149,7 @@ def snapshot(
     predictions: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
-    """A snapshot of `known`, with so many predictions by class and score bin if that is told."""
+    """A snapshot of `known`, with so many predictions by class and score bin if that is given."""
     there = known(count, **model)
     if predictions is not None:
         there = replace(there, traffic=replace(there.traffic, traffic=counted(there.space, predictions)))

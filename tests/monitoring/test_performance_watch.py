@@ -23,7 +23,7 @@ CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 5
 
 
 class Later(Executor):
-    """Keeps what it is given until it is told to run it."""
+    """Keeps what it is given until `run` is called."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []

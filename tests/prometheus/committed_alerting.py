@@ -1,4 +1,4 @@
-"""The committed rules and routes as the tests run them: without their waits, and told to a webhook."""
+"""The committed rules and routes as the tests run them: without their waits, and sent to a webhook."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def binary(*names: str) -> str:
 
 
 def scrape(job: str, targets: Iterable[str], *, seconds: float = 1, **more: Any) -> dict[str, Any]:
-    """A scrape configuration: one job with fixed targets, told as host:port."""
+    """A scrape configuration: one job with fixed targets, as host:port."""
     return {
         "job_name": job,
         "scrape_interval": f"{round(1000 * seconds)}ms",

@@ -1,4 +1,4 @@
-"""Who is told what, by a real Alertmanager with the committed routes."""
+"""Who is notified of what, by a real Alertmanager with the committed routes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from service.domain.errors import RecordingError
 from service.replay.options import add_parser, completed
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    # Some are what is taken unless told: they were given all the same.
+    # Some are defaults: they were given all the same.
     "--metric": ("accuracy",),
     "--grouping": ("predicted_class",),
     "--superclasses": ("classes.json",),

@@ -73,7 +73,7 @@ def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_reported() ->
 def test_groups_that_were_reported_are_reported_again_when_little_has_changed() -> None:
     mean = np.linspace(0.95, 0.8, 40)
     first = selected(limit=16, mean=mean)
-    mean[[31, 32]] = mean[[32, 31]]  # the last one told, and the first one that is not
+    mean[[31, 32]] = mean[[32, 31]]  # the last one exported, and the first one that is not
     assert selected(limit=16, mean=mean) != first
     assert selected(limit=16, mean=mean, before=first) == first
 

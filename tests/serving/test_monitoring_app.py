@@ -67,12 +67,12 @@ def test_metrics_are_reported_in_the_format_that_is_asked_for(accept: str, expec
 def test_a_process_is_alive_and_ready_if_all_its_parts_are(
     alive: bool, ready: bool, healthz: int, readyz: int
 ) -> None:
-    parts = Check("one", alive=True, ready=True, state="running"), Check("two", alive, ready, "told")
+    parts = Check("one", alive=True, ready=True, state="running"), Check("two", alive, ready, "waiting")
     with served(*parts) as port:
         assert ask(port, "/healthz")[0] == healthz
         status, _, body = ask(port, "/readyz")
     assert status == readyz
-    assert json.loads(body)["parts"] == {"one": "running", "two": "told"}
+    assert json.loads(body)["parts"] == {"one": "running", "two": "waiting"}
 
 
 @pytest.mark.parametrize("path", ["/api/v1/models", "/static/style.css", "/docs/runbooks/"])

@@ -25,7 +25,7 @@ def test_the_performance_is_reported_with_curves_and_thresholds(client: Client) 
     assert (shown["positive_class"], shown["threshold"]) == ("spam", 0.5)
     assert (shown["labels"], shown["scores"]) == (100, 100)
     assert (len(shown["curve"]), len(shown["roc"])) == (100, 101)
-    # Of those that cannot be told apart the best has the highest F1, and not quite the highest probability.
+    # Of those that are alike the best has the highest F1, and not quite the highest probability.
     highest = max(one["met"] for one in shown["thresholds"])
     assert shown["thresholds"][shown["best"]]["met"] == pytest.approx(highest, abs=0.03)
 

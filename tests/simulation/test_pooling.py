@@ -1,4 +1,4 @@
-"""Small groups gain by the labels of all others, are told as surely as is true, and nobody is hurt."""
+"""Small groups gain by the labels of all others, get intervals that hold, and nobody is hurt."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class ApacheKafka:
     Args:
         brokers: how many, from 1 to 3.
         config: more of the brokers' configuration, or another one than `_configuration` has.
-        advertise: the address, as host:port, that clients are told instead of a broker's own; for a proxy
+        advertise: the address, as host:port, that clients are given instead of a broker's own; for a proxy
             that leads there.
         java_options: more options of Java; those of a fast start if absent.
 

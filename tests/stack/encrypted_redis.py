@@ -49,7 +49,7 @@ class EncryptedRedis:
         self.settings = {"ca_file": str(folder / "ca.pem")} | mine
 
     def restart(self) -> None:
-        """Stop it, and start it again with its facts; what it was told while it ran it forgets."""
+        """Stop it, and start it again with its facts; what it was set to while it ran it forgets."""
         self.server.stop()
         self.server = self._started(self.server.port)
 

@@ -122,7 +122,7 @@ def scraping(fleet: Fleet, *, seconds: float, rules: Path) -> dict[str, Any]:
 
 
 class Load:
-    """Predictions that flow and people who answer, until told to stop.
+    """Predictions that flow and people who answer, until stopped.
 
     Attributes:
         sent: predictions sent; they are those of the first so many items.

@@ -1,6 +1,6 @@
 """A name server for containers, run as a program: each name may have several addresses.
 
-Its argument is JSON: the addresses of every name. Who asks is told those of the networks that it is on
+Its argument is JSON: the addresses of every name. Who asks is given those of the networks that it is on
 itself; a network has 24 bits.
 """
 

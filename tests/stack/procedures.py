@@ -26,8 +26,8 @@ def carry_out(name: str, deployment: Deployment, **variables: str | Path) -> str
 
     Args:
         name: of the procedure.
-        deployment: whose configuration, Redis and prefix the commands are told.
-        variables: that they are told besides.
+        deployment: whose configuration, Redis and prefix the commands use.
+        variables: that they use besides.
     """
     folder = Path(sys.executable).parent
     done = subprocess.run(

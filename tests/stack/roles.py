@@ -146,7 +146,7 @@ def limited_roles(folder: Path, server: EmbeddedRedis, **options: Any) -> Iterat
 
 
 def _make_topics(roles: Roles) -> None:
-    """Have the topics made by who may make them, one right after the other: each is told while it lacks."""
+    """Have the topics made by who may make them, one after the other: each is reported while missing."""
     rights = kafka_rights(roles.deployment.settings, "topics")
     names = [right.name for right in rights]
     with roles.kafka.admin() as admin:

@@ -72,7 +72,7 @@ def deployment(deploy: Deploy, redis: OwnRedis, apache_kafka: ApacheKafka) -> De
 
 
 class People:
-    """Who takes label requests, and answers some of them when told to."""
+    """Who takes label requests, and answers some of them when asked to."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment

@@ -1,4 +1,4 @@
-"""Logins, rights and certificates of Redis: used when good, told when not, and tried again."""
+"""Logins, rights and certificates of Redis: used when good, reported when not, and tried again."""
 
 from __future__ import annotations
 

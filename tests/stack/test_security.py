@@ -1,4 +1,4 @@
-"""Logins, rights and certificates: used when they are good, told when they are not, and tried again."""
+"""Logins, rights and certificates: used when they are good, reported when they are not, and tried again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LOGIN = {"protocol": "sasl_plaintext", "mechanism": "PLAIN", "username": "creden
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[ApacheKafka]:
-    """A broker with logins, which lets nobody do anything unless it is told to."""
+    """A broker with logins, which lets nobody do anything by default."""
     with ApacheKafka(config=LOGINS) as kafka:
         yield kafka
 

@@ -1,4 +1,4 @@
-"""Records whose bytes have changed on a broker's disk: told, no spin, and passed when they are deleted."""
+"""Records whose bytes changed on a disk of a broker: reported, no spin, and passed when deleted."""
 
 from __future__ import annotations
 

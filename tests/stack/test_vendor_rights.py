@@ -64,7 +64,7 @@ class Office:
         roles.start("serve", stack, "serve", CREDENCE_VENDOR_API__PORT=str(port))
 
     def logged(self, status: int, call: Callable[[], Told]) -> Told:
-        """What a call is told once it has this status; it is made anew until then."""
+        """What a call is answered once it has this status; it is repeated until then."""
         seen: list[int] = []
 
         def tried() -> Told | None:
@@ -245,7 +245,7 @@ def test_requests_wait_while_schedule_may_not_write_a_vendors_topic(office: Offi
     wait_for(
         lambda: roles.log("schedule").count("WRITE on those that are written") > told_before,
         seconds=60,
-        what="that it is told",
+        what="the report",
     )
     roles.grant("schedule", right)
     wait_for(roles.processes["schedule"].ready, seconds=90, what="readiness")

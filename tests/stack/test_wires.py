@@ -1,4 +1,4 @@
-"""Wires fail as they are told, and carry on when they are mended."""
+"""Wires fail as they are set to, and carry on when they are repaired."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wires import Wire, Wires
 
 @pytest.fixture
 def heard() -> list[bytes]:
-    """What the server of a test was told."""
+    """What the server of a test received."""
     return []
 
 

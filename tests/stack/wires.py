@@ -1,6 +1,6 @@
 """TCP wires between a client and a server, which fail on command.
 
-All wires of a test turn in one thread of their own. A wire that is told to fail does so at once, on the
+All wires of a test turn in one thread of their own. A wire that is set to fail does so at once, on the
 connections that stand as well as on new ones; mended, it carries bytes as if nothing had been.
 """
 
@@ -23,8 +23,8 @@ WireState = Literal["whole", "cut", "silent", "slow", "half_closed", "loses_repl
   again they arrive, as TCP sends them again.
 - `slow`: bytes arrive late, in order.
 - `half_closed`: the server's side ends and what it says is lost, but it still hears what the client says.
-- `loses_replies`: the server is told, and does what it was told; the reply is lost and the connection reset.
-- `holds_replies`: the server is told, and does what it was told; replies arrive when the wire is whole again.
+- `loses_replies`: the server gets the request, and does it; the reply is lost and the connection reset.
+- `holds_replies`: the server gets the request, and does it; replies arrive when the wire is whole again.
 """
 
 _CHUNK_BYTES = 65_536

@@ -60,7 +60,7 @@ def if_rarer(count: int, run_length: float) -> float:
 
 
 DROP = np.array([1] * 7 + [0] * 6, dtype=np.bool_)
-"""So short that all of its histories can be told."""
+"""So short that all of its histories can be enumerated."""
 
 
 def test_a_change_is_as_probable_as_all_histories_make_it() -> None:

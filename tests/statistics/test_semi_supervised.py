@@ -43,7 +43,7 @@ COUNT = 4_000
 
 
 def overlapping(count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
-    """One lump of scores, whose classes are told apart by nothing but the order."""
+    """One lump of scores, whose classes differ by nothing but the order."""
     logits = np.random.default_rng(0).normal(0, 1.0, count)
     return special.expit(logits), special.expit(1.7 * logits)
 

@@ -173,7 +173,7 @@ class Site:
         step.flush(partition, now)
 
     def answer(self, model: str, true_class: Callable[[int], str]) -> list[int]:
-        """Answer every open request; the numbers of its items, by which their true classes are told."""
+        """Answer every open request; the numbers of its items, by which their true classes are known."""
         opened = self.reader(model).requests().open
         waiting = [json.loads(text) for text in self.requests(model).read_outbox().values()]
         asked = {int(one["item_id"]): one["request_id"] for one in waiting if one["request_id"] in opened}

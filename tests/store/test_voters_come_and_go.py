@@ -21,7 +21,7 @@ COUNT = 1_200
 CLASSES = ("cat", "dog")
 REGIONS = ("north", "south")
 TRIED_AT, BEGIN = NOW - 1_000, NOW - 10_000
-"""Votes are told of what is predicted once another classifier is tried out."""
+"""Votes count for what is predicted once another classifier is tried out."""
 
 CHALLENGED = {
     "next": {"task": "challenge", "challenger": "v2", "budget": {"labels": 300}, "max_in_flight": 60}

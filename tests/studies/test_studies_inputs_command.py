@@ -151,7 +151,7 @@ def from_round(number: int, group: int) -> np.ndarray:
 
 
 def made(*, drifted: np.ndarray, confirmed: np.ndarray, below: np.ndarray) -> Seen:
-    """Two streams: of the first one these are told, of the second one nothing."""
+    """Two streams: these are reported of the first one, nothing of the second one."""
     never = np.zeros((ROUNDS, GROUPS))
     watched = [
         Watched(dict.fromkeys(("scores", "classes", "any"), excess), excess[:, CHANGING], never)
@@ -194,7 +194,7 @@ def test_what_is_never_told_has_no_delay() -> None:
 
 
 def outcomes(group: int, number: int = 1) -> Iterator[tuple[float | None, ...]]:
-    """What is told falsely of no change, and of a worse group whose inputs stay."""
+    """What is reported falsely of no change, and of a worse group whose inputs stay."""
     flags = from_round(number, group)
     yield from rows(made(drifted=flags, confirmed=flags, below=flags))[FALSE].values()
 

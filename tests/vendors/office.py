@@ -146,7 +146,7 @@ class Caller:
 
 @dataclass
 class Clock:
-    """Shows what it is told to."""
+    """Shows what it is given."""
 
     now: float = NOW
 

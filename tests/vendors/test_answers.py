@@ -65,7 +65,7 @@ def test_the_same_answer_again_is_taken_again_and_counts_once(office: Office, ac
 
 
 class Forgetting(IdempotencyRecords):
-    """Redis is away when an answer is to be remembered, as often as it is told."""
+    """Redis is away when an answer is to be remembered, as often as it is set to."""
 
     times = 1
 

@@ -25,7 +25,7 @@ class Field:
         self.width: int | None = config.get("custom.width")
 
     def text(self, value: float | str | None, now: float) -> str:
-        """The value as it is shown; `now` is for times that are told as how long ago they are."""
+        """The value as it is shown; `now` is for times that are written as how long ago they are."""
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         for mapping in self._config.get("mappings", ()):
             options = mapping["options"]
