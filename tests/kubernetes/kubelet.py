@@ -168,8 +168,7 @@ class Kubelet:
     Args:
         api: of the cluster.
         folder: empty; for the files of pods.
-        hosts: the names that pods resolve.
-        image: an empty folder for what they see.
+        image: what they see.
 
     Attributes:
         failures: what failed in here, which is no fault of what is tested.

@@ -51,9 +51,9 @@ class Release:
         plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, namespace="")
         self.kubectl("create", "secret", "generic", "redis", f"--from-literal=address={redis_url}")
 
-    def kubectl(self, *arguments: str, check: bool = True) -> str:
-        """What kubectl prints, errors too."""
-        result = self.plane.run("kubectl", "--namespace", self.namespace, *arguments, check=check)
+    def kubectl(self, *arguments: str) -> str:
+        """What kubectl prints, warnings too."""
+        result = self.plane.run("kubectl", "--namespace", self.namespace, *arguments)
         return result.stdout + result.stderr
 
     def helm(self, command: str, *arguments: str, check: bool = True) -> tuple[int, str]:
@@ -98,10 +98,11 @@ class Release:
         """Which pods of all roles there are."""
         return {pod["metadata"]["uid"] for role in ROLES for pod in self.pods(role)}
 
-    def workload(self, role: str, kind: str = "deployments") -> Object:
-        """The Deployment or StatefulSet of a role."""
-        path = f"/apis/apps/v1/namespaces/{self.namespace}/{kind}/{self.full_name}-{role}"
-        return self.plane.api.get(path)
+    def deployment(self, role: str) -> Object:
+        """The Deployment of a role."""
+        return self.plane.api.get(
+            f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.full_name}-{role}"
+        )
 
     def page(self, path: str) -> Any:
         """A document of the API, asked through the Service of the page."""

@@ -58,7 +58,7 @@ def assert_undisturbed(release: Release, watch: Watch) -> None:
 
 def test_installing_waits_until_every_role_is_available(release: Release) -> None:
     for role in ROLES:
-        status = release.workload(role)["status"]
+        status = release.deployment(role)["status"]
         assert status["availableReplicas"] == status["replicas"] > 0, role
 
 
