@@ -69,9 +69,13 @@ def thresholds(steps: Steps) -> build.ThresholdsConfig:
     )
 
 
-def mappings(words: Words, missing: str = "") -> list[model.ValueMapping]:
-    """Words for some values, and for no value."""
+def mappings(words: Words, missing: str = "", *, probability: bool = False) -> list[model.ValueMapping]:
+    """Words for some values, for probabilities that would be rounded to 0 or 1, and for no value."""
     found: list[model.ValueMapping] = []
+    if probability:
+        for low, high, text in ((0.9995, 1.0, "over 99.9%"), (0.0, 0.0005, "under 0.1%")):
+            bounds = model.DashboardRangeMapOptions(low, high, model.ValueMappingResult(text=text))
+            found.append(model.RangeMap(options=bounds))
     if words:
         options = {f"{value:.0f}": model.ValueMappingResult(text=text) for value, text in words}
         found.append(model.ValueMap(options=options))

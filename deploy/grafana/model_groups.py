@@ -51,7 +51,7 @@ def _evidence() -> table.Panel:
                 "P(ECE high)", _group(_MISCALIBRATED), looks.RATIO, 1, looks.PROBABILITY, missing="no target"
             ),
             Column("Traffic", _group("credence_group_traffic_share_ratio"), looks.RATIO, 1),
-            Column("Labels", _group("credence_group_effective_labels"), looks.COUNT, 1),
+            Column("Effective labels", _group("credence_group_effective_labels"), looks.COUNT, 1),
             Column("Own", _group("credence_group_own_labels_share"), looks.RATIO, 0),
             Column("Labels to go", _group("credence_group_labels_to_decision"), looks.COUNT, 0),
             Column("Time to go", _group("credence_group_time_to_decision_seconds"), looks.SECONDS, 0),

@@ -45,7 +45,10 @@ class Column:
         """How the column differs from the others."""
         found = [
             model.DynamicConfigValue("unit", looks.written(self.unit, self.decimals)),
-            model.DynamicConfigValue("mappings", looks.mappings(self.words, self.missing)),
+            model.DynamicConfigValue(
+                "mappings",
+                looks.mappings(self.words, self.missing, probability=self.steps is looks.PROBABILITY),
+            ),
         ]
         if self.decimals is not None:
             found.append(model.DynamicConfigValue("decimals", self.decimals))

@@ -262,3 +262,11 @@ def test_the_page_of_a_model_lists_alerts_about_the_whole_pipeline_too() -> None
     for target in table["targets"]:
         assert 'model="$model"' in target["expr"]
         assert 'model=""' in target["expr"]
+
+
+@of_type("table")
+def test_no_probability_is_rounded_to_certainty(panel: dict[str, Any]) -> None:
+    for name, one in overrides(panel).items():
+        if name.startswith("P("):
+            words = [each["options"]["result"]["text"] for each in one["mappings"] if each["type"] == "range"]
+            assert words == ["over 99.9%", "under 0.1%"]

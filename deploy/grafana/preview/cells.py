@@ -28,10 +28,11 @@ class Field:
         """The value as it is shown; `now` is for times that are written as how long ago they are."""
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         for mapping in self._config.get("mappings", ()):
-            options = mapping["options"]
-            if mapping["type"] == "special" and missing:
+            kind, options = mapping["type"], mapping["options"]
+            is_in = kind == "range" and isinstance(value, float) and options["from"] <= value <= options["to"]
+            if is_in or (kind == "special" and missing):
                 return str(options["result"]["text"])
-            if mapping["type"] == "value" and isinstance(value, float) and f"{value:.0f}" in options:
+            if kind == "value" and isinstance(value, float) and f"{value:.0f}" in options:
                 return str(options[f"{value:.0f}"]["text"])
         if missing:
             return str(self._config.get("noValue", ""))
