@@ -34,8 +34,10 @@ def pay_a_request_twice(connection: Connection, keys: ModelKeys) -> None:
 
 
 def lose_an_outcome(connection: Connection, keys: ModelKeys) -> None:
-    ((entry, _),) = connection.client.xrevrange(keys.outcomes, count=1)
-    connection.client.xdel(keys.outcomes, entry)
+    entries = connection.client.xrevrange(keys.outcomes)
+    # Entries without a label are further draws of an item, which not every answered item has.
+    last = next(entry for entry, fields in entries if b"label" in fields)
+    connection.client.xdel(keys.outcomes, last)
 
 
 def lose_a_label_offset(connection: Connection, keys: ModelKeys) -> None:
