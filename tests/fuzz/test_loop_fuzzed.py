@@ -86,7 +86,7 @@ def test_every_bad_prediction_is_a_dead_letter_and_every_good_one_is_counted(
             process.popen.wait()
     with deployment.process("consume", "predictions") as process:
         wait_for(all_stored, seconds=60, what="all offsets")
-        assert process.ready()
+        wait_for(process.ready, seconds=30, what="readiness")
     refused = messages_in(stream, MESSAGE_BYTES) - stored()
     assert stored() > 20
     found = places(letters_of(deployment, refused))
@@ -101,5 +101,5 @@ def test_every_bad_label_is_a_dead_letter(deploy: Deploy) -> None:
     with deployment.process("consume", "labels") as process:
         # No request was ever made, so none of them answers one.
         found = places(letters_of(deployment, 400, seconds=60))
-        assert process.ready()
+        wait_for(process.ready, seconds=30, what="readiness")
     assert len(found) == len(set(found)) == 400
