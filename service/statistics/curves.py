@@ -28,11 +28,18 @@ from scipy import special
 
 from service.domain.arrays import Floats, Indices
 from service.statistics.curve_fit import CENTRE_MARGIN, POINTS, CurveFit
-from service.statistics.laplace import COEFFICIENT_MEANS, Cells, Curvature, Modes, Regressors, expit
+from service.statistics.laplace import (
+    COEFFICIENT_DEVIATIONS,
+    COEFFICIENT_MEANS,
+    Cells,
+    Curvature,
+    Modes,
+    Regressors,
+    expit,
+)
 
 _LONGEST_STEP = 2.0  # Newton steps move eta of no cell farther: from far away a full step would overshoot
 _CLOSE_ENOUGH = 0.01  # logits of a step that ends the search; posterior deviations are ten times as wide
-_OFFSET_TAIL = 3.0  # degrees of freedom of the offset's prior: most models are calibrated, a few far off
 _CHANGED_SPREAD = 1.0  # logits added to the scale of a changed group's offset: others tell little of it
 _GROUP_TAIL = 4.0  # degrees of freedom of the group offsets' prior
 _NODES = np.sinh(0.6 * np.arange(-7, 8))  # of integrals over offsets, in deviations: 33 on either side
@@ -42,9 +49,6 @@ _NODES = np.sinh(0.6 * np.arange(-7, 8))  # of integrals over offsets, in deviat
 class LearnedCurve:
     """The hyperparameters of the learned prior."""
 
-    offset_scale: float = 1.0  # a ~ t3(0, offset_scale)
-    slope_deviation: float = 0.5  # b ~ Normal(1, slope_deviation)
-    context_deviation: float = 0.5  # k ~ Normal(0, context_deviation)
     spreads: tuple[float, ...] = (0.25, 0.5, 1.0)  # grid of sigma, equally probable
     strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)  # grid of N0, equally probable
     steps: int = 15  # Newton steps to the mode, at most
@@ -153,7 +157,7 @@ class Search:
             centres = expit(self._regressors.eta(modes))
             expected = worth * centres
             surplus = right - expected
-            precisions = self._precisions(modes.coefficients[..., 0] ** 2, modes.offsets**2)
+            precisions = self._precisions(modes.offsets**2)
             np.subtract(1, centres, out=centres)
             expected *= centres
             curvature = Curvature.at(self._regressors, expected, precisions)
@@ -177,10 +181,7 @@ class Search:
             at -= at**2
             at *= weight
             spread += at
-        precisions = self._precisions(
-            means.coefficients[..., 0] ** 2 + curvature.covariance[..., 0, 0],
-            means.offsets**2 + curvature.offset_variances(),
-        )
+        precisions = self._precisions(means.offsets**2 + curvature.offset_variances())
         refined = Curvature.at(self._regressors, worth * spread, precisions)
         return self._step(means, refined, right - worth * centres, precisions)[0], refined
 
@@ -222,14 +223,10 @@ class Search:
             log_density[:] = self._regressors.by_group(likelihood) + prior + 0.5 * np.log1p(node**2)
         return log_densities
 
-    def _precisions(self, offset_squares: Floats, group_squares: Floats) -> tuple[Floats, Floats]:
-        """Precisions of the normals tangent to the priors there: of the coefficients, of group offsets."""
-        prior = self.prior
-        of_coefficients = np.empty((*offset_squares.shape, 3))
-        of_coefficients[..., 0] = (_OFFSET_TAIL + 1) / (_OFFSET_TAIL * prior.offset_scale**2 + offset_squares)
-        of_coefficients[..., 1] = prior.slope_deviation**-2
-        of_coefficients[..., 2] = prior.context_deviation**-2
-        return of_coefficients, (_GROUP_TAIL + 1) / (_GROUP_TAIL * self._group_variances + group_squares)
+    def _precisions(self, group_squares: Floats) -> tuple[Floats, Floats]:
+        """Precisions of the priors of coefficients, and of the normals tangent to those of group offsets."""
+        of_groups = (_GROUP_TAIL + 1) / (_GROUP_TAIL * self._group_variances + group_squares)
+        return COEFFICIENT_DEVIATIONS**-2, of_groups
 
     @cached_property
     def _group_variances(self) -> Floats:
@@ -269,10 +266,8 @@ class Search:
         for counts, means in ((correct, centres), (np.maximum(labels - correct, 0.0), 1 - centres)):
             some = np.flatnonzero(counts.any(axis=(0, 1)))
             log_weights += log_rising(sizes * means[..., some], counts[..., some]).sum(axis=-1)
-        offset, slope, context = np.moveaxis(modes.coefficients, -1, 0)
-        log_weights += _log_t(offset, self.prior.offset_scale, _OFFSET_TAIL)
-        log_weights -= 0.5 * ((slope - 1) / self.prior.slope_deviation) ** 2
-        log_weights -= 0.5 * (context / self.prior.context_deviation) ** 2
+        standard = (modes.coefficients - COEFFICIENT_MEANS) / COEFFICIENT_DEVIATIONS
+        log_weights -= 0.5 * (standard**2).sum(axis=-1)
         log_weights += _log_t(modes.offsets, np.sqrt(self._group_variances), _GROUP_TAIL).sum(axis=-1)
         log_weights -= 0.5 * curvature.log_determinant()
         # Of the offsets, whose tails are not normal, the integrals themselves take the place of Laplace's.

@@ -16,8 +16,14 @@ from scipy import special
 from service.domain.arrays import Floats, Indices
 
 _SCORE_MARGIN = 1e-4  # scores are clipped to be this far from 0 and 1, where logits are infinite
-COEFFICIENT_MEANS = np.array([0.0, 1.0, 0.0])
-"""Prior means of offset, slope and context: calibrated scores."""
+COEFFICIENT_MEANS = np.array([-0.5, 1.0, 0.0])
+COEFFICIENT_DEVIATIONS = np.array([1.75, 0.5, 0.5])
+"""Of the normal priors of offset, slope and context.
+
+They reach where overconfident networks are. Over nine recorded classifiers (docs/coverage.md) the logit of
+accuracy minus that of the mean score is -0.7 on average, with a standard deviation of 1.5; slopes are 1.0 on
+average, with a standard deviation of 0.6. Without any one of them the mean offset is at most 0.3 away.
+"""
 
 
 @dataclass(frozen=True)

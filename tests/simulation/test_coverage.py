@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy import special
 
+from benchmarks.cell_worlds import BINS, World, watch
 from service.statistics import beta
-from service.statistics.balance_heuristic import AssessmentLabels, inverse, label_densities
-from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.statistics.policies import Situation, ThompsonPolicy
-from service.statistics.questions import Question
-from service.statistics.tasks import TASKS
 
 BUDGETS = (50, 100, 200, 500)
-BINS = 10
-FEW, MANY = 50, 100
-"""Labels between beliefs, which are most of the work: before the first hundred labels, and from then on."""
 NOMINAL = 0.95
 ALLOWED = 0.02
 """The promise: coverage is at least nominal minus two points."""
@@ -35,22 +27,6 @@ CHANCE_OVERALL = (
 """The same of one interval for every world: 3.2 points."""
 
 
-@dataclass(frozen=True)
-class World:
-    """Cells of groups by score bins, with traffic, mean scores and true accuracies [groups, BINS]."""
-
-    traffic: np.ndarray
-    scores: np.ndarray
-    accuracy: np.ndarray
-
-    def group_accuracy(self) -> np.ndarray:
-        return (self.traffic * self.accuracy).sum(axis=1) / self.traffic.sum(axis=1)
-
-    def group_ece(self) -> np.ndarray:
-        shares = self.traffic / self.traffic.sum(axis=1, keepdims=True)
-        return (shares * np.abs(self.accuracy - self.scores)).sum(axis=1)
-
-
 def world(rng: np.random.Generator, *, groups: int, misjudged: float) -> World:
     """Scores pile up towards 1; logits of accuracy are off by `misjudged`, and a little by chance."""
     middles = (np.arange(BINS) + 0.5) / BINS
@@ -63,58 +39,6 @@ def world(rng: np.random.Generator, *, groups: int, misjudged: float) -> World:
         np.broadcast_to(middles, (groups, BINS)),
         special.expit(special.logit(middles) + off),
     )
-
-
-@dataclass(frozen=True)
-class Look:
-    """What is believed at one budget: of every group, and of all traffic."""
-
-    groups: GroupingBeliefs
-    everything: GroupingBeliefs
-
-
-def believed(there: World, cell_groups: np.ndarray, labels: Labels) -> GroupingBeliefs:
-    groups = len(there.traffic)
-    return assess_grouping(
-        cell_groups=cell_groups,
-        cell_bins=np.tile(np.arange(BINS), groups),
-        group_count=int(cell_groups.max()) + 1,
-        bin_count=BINS,
-        traffic=CellTraffic(there.traffic.ravel(), (there.traffic * there.scores).ravel()),
-        labels=labels,
-        prior="learned",
-    )
-
-
-def watch(rng: np.random.Generator, there: World, task: tuple[str, str]) -> Iterator[Look]:
-    """Label by Thompson sampling; beliefs at every budget."""
-    groups = len(there.traffic)
-    cell_groups = np.repeat(np.arange(groups), BINS)
-    within = there.traffic / there.traffic.sum(axis=1)[:, None]
-    shares = there.traffic.sum(axis=1) / there.traffic.sum()
-    cells, correct = np.empty(0, np.intp), np.empty(0)
-    while True:
-        fresh = np.ones(len(cells))
-        asked = [AssessmentLabels(cell_groups, np.arange(len(cells)), shares)]
-        density = label_densities(
-            cells=cells, freshness=fresh, assessments=asked, cell_count=len(cell_groups)
-        )
-        labels = Labels(cells, correct, inverse(density[cells]), fresh, np.full(len(cells), -1))
-        beliefs = believed(there, cell_groups, labels)
-        if len(cells) in BUDGETS:
-            yield Look(beliefs, believed(there, np.zeros_like(cell_groups), labels))
-        if len(cells) >= BUDGETS[-1]:
-            return
-        asking, question = beliefs.accuracy_beliefs(), TASKS[task](Question(beliefs.cells))
-        situation = Situation(asking, beliefs.shares[None], np.ones((1, groups), dtype=bool))
-        chosen = []
-        for _ in range(FEW if len(cells) < 100 else MANY):
-            group = ThompsonPolicy().choose(question, situation, rng)[0]
-            asking.expect(group)
-            chosen.append(int(group[0]))
-        new = np.array([g * BINS + rng.choice(BINS, p=within[g]) for g in chosen])
-        cells = np.concatenate([cells, new])
-        correct = np.concatenate([correct, rng.random(len(new)) < there.accuracy.ravel()[new]])
 
 
 @dataclass(frozen=True)
@@ -139,12 +63,12 @@ def measured() -> Measured:
     ):
         for _ in range(INTERVALS_PER_KIND // groups):
             there = world(rng, groups=groups, misjudged=misjudged)
-            for at, look in enumerate(watch(rng, there, task)):
+            for at, look in enumerate(watch(rng, there, task, BUDGETS)):
                 for name, beliefs, truth in (
                     ("accuracy", look.groups.accuracy, there.group_accuracy()),
                     ("ece", look.groups.ece, there.group_ece()),
-                    ("everything", look.everything.accuracy, (there.traffic * there.accuracy).sum()),
-                    ("overall", look.groups.overall, (there.traffic * there.accuracy).sum()),
+                    ("everything", look.everything.accuracy, there.overall_accuracy()),
+                    ("overall", look.groups.overall, there.overall_accuracy()),
                 ):
                     lower, upper = beliefs.interval(NOMINAL)
                     inside[name][at] += ((lower <= truth) & (truth <= upper)).sum()

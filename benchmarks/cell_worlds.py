@@ -1,0 +1,118 @@
+"""Classifiers as cells of groups by score bins, labelled label by label, estimated as the service does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from service.domain.arrays import Floats, Indices
+from service.statistics.balance_heuristic import AssessmentLabels, inverse, label_densities
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.policies import Situation, ThompsonPolicy
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
+
+BINS: Final = 10
+_FEW, _MANY = 50, 100
+"""Labels between estimates, which are most of the work: before the first hundred labels, and from then on."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Traffic, mean scores and true accuracies of the cells [groups, BINS]."""
+
+    traffic: Floats
+    scores: Floats
+    accuracy: Floats
+
+    def group_accuracy(self) -> Floats:
+        """Of every group [groups]."""
+        return np.asarray((self.traffic * self.accuracy).sum(axis=1) / self.traffic.sum(axis=1), np.float64)
+
+    def group_ece(self) -> Floats:
+        """Calibration error of every group [groups]."""
+        shares = self.traffic / self.traffic.sum(axis=1, keepdims=True)
+        return np.asarray((shares * np.abs(self.accuracy - self.scores)).sum(axis=1), np.float64)
+
+    def overall_accuracy(self) -> float:
+        """Of all traffic."""
+        return float((self.traffic * self.accuracy).sum() / self.traffic.sum())
+
+    @property
+    def group_shares(self) -> Floats:
+        """Traffic share of every group [groups]."""
+        return np.asarray(self.traffic.sum(axis=1) / self.traffic.sum(), np.float64)
+
+    def assessed(self, cell_groups: Indices, labels: Labels) -> GroupingBeliefs:
+        """Posteriors of a grouping, given the group of every cell [cells]."""
+        groups = len(self.traffic)
+        return assess_grouping(
+            cell_groups=cell_groups,
+            cell_bins=np.tile(np.arange(BINS), groups),
+            group_count=int(cell_groups.max()) + 1,
+            bin_count=BINS,
+            traffic=CellTraffic(self.traffic.ravel(), (self.traffic * self.scores).ravel()),
+            labels=labels,
+            prior="learned",
+        )
+
+
+class Look(NamedTuple):
+    """What is estimated at one number of labels."""
+
+    labels: int
+    groups: GroupingBeliefs
+    everything: GroupingBeliefs  # all traffic as one group
+
+
+def watch(
+    rng: np.random.Generator, world: World, task: tuple[str, str] | None, budgets: Sequence[int]
+) -> Iterator[Look]:
+    """Label by Thompson sampling for a task and measure, or else at random; estimates at every budget."""
+    size = world.traffic.size
+    cell_groups = np.arange(size) // BINS
+    one_group, asked_groups = np.zeros_like(cell_groups), cell_groups
+    shares = world.group_shares
+    if task is None:
+        asked_groups, shares = one_group, np.ones(1)
+    cells, correct = np.empty(0, np.intp), np.empty(0)
+    while True:
+        fresh = np.ones(len(cells))
+        asked = [AssessmentLabels(asked_groups, np.arange(len(cells)), shares)]
+        density = label_densities(cells=cells, freshness=fresh, assessments=asked, cell_count=size)
+        labels = Labels(cells, correct, inverse(density[cells]), fresh, np.full(len(cells), -1))
+        beliefs = world.assessed(cell_groups, labels)
+        if len(cells) in budgets:
+            yield Look(len(cells), beliefs, world.assessed(one_group, labels))
+        if len(cells) >= max(budgets):
+            return
+        most = _FEW if len(cells) < _MANY else _MANY
+        wanted = min([most, *(budget - len(cells) for budget in budgets if budget > len(cells))])
+        new = _drawn(rng, world, task, beliefs, wanted)
+        cells = np.concatenate([cells, new])
+        correct = np.concatenate([correct, rng.random(len(new)) < world.accuracy.ravel()[new]])
+
+
+def _drawn(
+    rng: np.random.Generator,
+    world: World,
+    task: tuple[str, str] | None,
+    beliefs: GroupingBeliefs,
+    count: int,
+) -> Indices:
+    """Cells of the next labels [count]."""
+    if task is None:
+        shares = world.traffic.ravel() / world.traffic.sum()
+        return np.asarray(rng.choice(len(shares), count, p=shares), np.intp)
+    within = world.traffic / world.traffic.sum(axis=1, keepdims=True)
+    asking, question = beliefs.accuracy_beliefs(), TASKS[task](Question(beliefs.cells))
+    situation = Situation(asking, beliefs.shares[None], np.ones((1, len(within)), dtype=bool))
+    chosen = []
+    for _ in range(count):
+        group = ThompsonPolicy().choose(question, situation, rng)[0]
+        asking.expect(group)
+        chosen.append(int(group[0]))
+    return np.array([g * BINS + rng.choice(BINS, p=within[g]) for g in chosen], np.intp)
