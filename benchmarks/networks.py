@@ -88,9 +88,9 @@ def measured(
         world = worlds(rng)
         truth, overall = world.group_accuracy(), world.overall_accuracy()
         for at, look in enumerate(watch(rng, world, task, BUDGETS)):
-            lower, upper = look.groups.accuracy.interval(MASS)
+            lower, upper = look.groups.accuracy_interval(MASS)
             inside = (lower <= truth) & (truth <= upper)
-            both = [each.interval(MASS) for each in (look.groups.overall, look.everything.accuracy)]
+            both = look.groups.overall.interval(MASS), look.everything.accuracy_interval(MASS)
             squares = (look.groups.accuracy.mean() - truth) ** 2
             found[:, at] += [
                 inside.mean(),

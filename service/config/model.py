@@ -181,7 +181,8 @@ class ModelSettings(Frozen):
     interval: float = Field(default=0.95, gt=0, lt=1)
     """probability of credible intervals"""
     interval_kind: Literal["equal_tailed", "highest_density"] = "equal_tailed"
-    """credible intervals of accuracy and cost: equal-tailed, or highest density (the shortest)"""
+    """credible intervals of accuracy and cost: equal-tailed, or highest density (the shortest). If all labels
+    of a group are correct, or all are incorrect, an equal-tailed one is one-sided"""
     find_within_days: float = Field(default=7.0, gt=0, le=_LONGEST_DAYS)
     """how soon you want to detect a change. It sets the defaults of the next two keys and of
     `drift.window_hours`. A shorter time needs more labels per day for intervals of the same width"""

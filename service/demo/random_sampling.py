@@ -77,7 +77,7 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
             ),
             prior="learned",
         )
-        lower, upper = beliefs.accuracy.interval(_INTERVAL)
+        lower, upper = beliefs.accuracy_interval(_INTERVAL)
         weakest = CAMERAS.index(DEGRADED_CAMERA)
         return bool(upper[weakest] - lower[weakest] <= recording.width)
 

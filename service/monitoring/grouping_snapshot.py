@@ -18,7 +18,6 @@ from service.statistics.confusion import Confusion, CostBeliefs, assess_confusio
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.labels_needed import labels_to_verdict, own_share
-from service.statistics.mixture import BetaMixture
 from service.statistics.ratios import ratio
 
 ECE_LABELS = 2  # an ECE, whose estimate is never 0, needs so many times the labels that accuracy needs
@@ -105,7 +104,7 @@ def grouping_snapshot(
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
-    lower, upper = _interval(beliefs.accuracy, settings)
+    lower, upper = _interval(beliefs, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(groups.names), dtype=np.bool_) for _ in range(3))
@@ -224,7 +223,8 @@ def cost_matrix(settings: CostSettings, classes: Sequence[str]) -> Floats:
     return costs
 
 
-def _interval(beliefs: BetaMixture, settings: ModelSettings) -> tuple[Floats, Floats]:
+def _interval(beliefs: GroupingBeliefs, settings: ModelSettings) -> tuple[Floats, Floats]:
     if settings.interval_kind == "equal_tailed":
-        return beliefs.interval(settings.interval)
-    return betas.highest_density(*betas.matching(beliefs.mean(), beliefs.variance()), settings.interval)
+        return beliefs.accuracy_interval(settings.interval)
+    matched = betas.matching(beliefs.accuracy.mean(), beliefs.accuracy.variance())
+    return betas.highest_density(*matched, settings.interval)

@@ -90,6 +90,21 @@ class GroupingBeliefs:
         """How many labels are incorrect [G]."""
         return self.labels_counted - self.labels_correct
 
+    def accuracy_interval(self, mass: float) -> tuple[Floats, Floats]:
+        """Credible intervals of the accuracy [G]: equal-tailed, but one-sided where all labels agree.
+
+        An equal-tailed interval never contains 1. So a group whose labels are all correct, which may be
+        perfect, has an interval that ends at 1; one whose labels are all incorrect has one that begins at 0.
+        """
+        lower, upper = self.accuracy.interval(mass)
+        perfect, hopeless = (
+            np.flatnonzero((self.labels_counted > 0) & (others == 0))
+            for others in (self.labels_incorrect, self.labels_correct)
+        )
+        lower[perfect], upper[perfect] = self.accuracy.part(perfect).quantile(1 - mass), 1.0
+        lower[hopeless], upper[hopeless] = 0.0, self.accuracy.part(hopeless).quantile(mass)
+        return lower, upper
+
     def accuracy_beliefs(self) -> AccuracyBeliefs:
         """The same for a task to read, as its only run; a copy, so that labels in flight can be counted."""
         return AccuracyBeliefs.of_one(self.accuracy)
