@@ -91,19 +91,19 @@ class GroupingBeliefs:
         return self.labels_counted - self.labels_correct
 
     def accuracy_interval(self, mass: float) -> tuple[Floats, Floats]:
-        """Credible intervals of the accuracy [G]: equal-tailed, but one-sided where all labels agree.
+        """Credible intervals of the accuracy [G] with probability `mass` or more.
 
-        An equal-tailed interval never contains 1. So a group whose labels are all correct, which may be
-        perfect, has an interval that ends at 1; one whose labels are all incorrect has one that begins at 0.
+        They are equal-tailed, but one-sided where all labels agree. An equal-tailed interval never contains
+        1. So that of a group whose labels are all correct, which may be perfect, ends at 1; that of a group
+        whose labels are all incorrect begins at 0. The other end stays: such a group often has few labels,
+        and a tail twice as large would leave out what they cannot exclude.
         """
         lower, upper = self.accuracy.interval(mass)
-        perfect, hopeless = (
-            np.flatnonzero((self.labels_counted > 0) & (others == 0))
-            for others in (self.labels_incorrect, self.labels_correct)
+        has_labels = self.labels_counted > 0
+        return (
+            np.where(has_labels & (self.labels_correct == 0), 0.0, lower),
+            np.where(has_labels & (self.labels_incorrect == 0), 1.0, upper),
         )
-        lower[perfect], upper[perfect] = self.accuracy.part(perfect).quantile(1 - mass), 1.0
-        lower[hopeless], upper[hopeless] = 0.0, self.accuracy.part(hopeless).quantile(mass)
-        return lower, upper
 
     def accuracy_beliefs(self) -> AccuracyBeliefs:
         """The same for a task to read, as its only run; a copy, so that labels in flight can be counted."""

@@ -40,14 +40,14 @@ def test_the_interval_of_a_group_without_errors_ends_at_one(prior: PriorName, la
     beliefs = assessed([(labels, labels), (30, 25)], prior)
     lower, upper = beliefs.accuracy_interval(MASS)
     assert upper[0] == 1
-    assert beliefs.accuracy.probability_below(lower)[0] == pytest.approx(1 - MASS, abs=1e-5)
+    assert beliefs.accuracy.probability_below(lower)[0] == pytest.approx((1 - MASS) / 2, abs=1e-5)
 
 
 def test_the_interval_of_a_group_without_correct_labels_begins_at_zero() -> None:
     beliefs = assessed([(12, 0), (30, 25)])
     lower, upper = beliefs.accuracy_interval(MASS)
     assert lower[0] == 0
-    assert beliefs.accuracy.probability_below(upper)[0] == pytest.approx(MASS, abs=1e-5)
+    assert beliefs.accuracy.probability_below(upper)[0] == pytest.approx((1 + MASS) / 2, abs=1e-5)
 
 
 def test_one_error_makes_the_interval_two_sided() -> None:
