@@ -21,7 +21,8 @@ _MISCALIBRATED = "credence_group_ece_above_threshold_probability"
 
 def rows(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with these rows."""
-    board = board.with_row(build.Row("Groups of $grouping")).with_panel(_evidence()).with_panel(_traffic())
+    board = board.with_row(build.Row("Groups of $grouping")).with_panel(_evidence())
+    board = board.with_panel(_traffic()).with_panel(_weakest())
     board = _over_time(board.with_row(build.Row("$grouping $group over time").repeat("group")))
     return _labels(model_calibration.rows(board).with_row(build.Row("Labels")))
 
@@ -78,10 +79,32 @@ def _traffic() -> timeseries.Panel:
             Query(shown(f"credence_grouping_traffic_share_{name}_ratio", *_ALL_GROUPS, by=""), name)
             for name in ("failing", "meeting")
         ),
-        width=24,
+        width=12,
         height=6,
         colours={"failing": looks.VERMILLION, "meeting": looks.BLUE},
         stacked=True,
+    )
+
+
+def _weakest() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Accuracy of the weakest group",
+            "Credible interval of the accuracy of the weakest group, whichever it is, and "
+            "alerts.min_accuracy. The group with the lowest estimate is not always the weakest: another one "
+            "may have few labels.",
+            looks.RATIO,
+            1,
+            nothing="a single group, or score bins",
+        ),
+        *(
+            Query(shown(f"credence_grouping_weakest_accuracy_{end}_ratio", *_ALL_GROUPS, by=""), end)
+            for end in ("lower", "upper")
+        ),
+        Query(shown("credence_alert_min_accuracy_ratio", _MODEL, by=""), "target"),
+        width=12,
+        height=6,
+        colours={"lower": looks.BLUE, "upper": looks.BLUE, "target": looks.VERMILLION},
     )
 
 

@@ -111,6 +111,8 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
     for grouping in state.groupings:
         groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(groups, state.thresholds))
+        if grouping.weakest is not None:
+            parts.append(_text(grouping.weakest.sentence, "dim"))
         if any(group.cost for group in groups.groups):
             parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
     if state.thresholds.min_accuracy is not None:

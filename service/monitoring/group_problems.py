@@ -44,15 +44,21 @@ def _accuracy_low(
     snapshot: ModelSnapshot, name: str, grouping: GroupingSnapshot, alert: str
 ) -> Iterator[Problem]:
     confirmed = _confirmed(grouping, "below_threshold")
+    weakest = _adjusted_low(grouping, snapshot.settings.alerts.confidence)
     for g in np.flatnonzero(grouping.low | confirmed).tolist():
         proof = ("CredenceGroupAccuracyLowConfirmed",) if confirmed[g] else ()
         below = grouping.accuracy_below
         yield Problem(
             kind="accuracy_low",
             severity="critical" if proof else "warning",
-            alerts=(*proof, *((alert,) if grouping.low[g] else ())),
+            alerts=(
+                *proof,
+                *((alert,) if grouping.low[g] else ()),
+                *(("CredenceWeakestGroupAccuracyLow",) if g == weakest else ()),
+            ),
             probability=None if below is None else float(below[g]),
-            value=_value(grouping.accuracy, g),
+            value=_value(grouping.adjusted, g),
+            groups=len(grouping.groups),
             limit=snapshot.settings.alerts.min_accuracy,
             log10_e=_log10_e(grouping, "below_threshold", g) if proof else None,
             **_facts(name, grouping, g),
@@ -76,7 +82,8 @@ def _less_accurate(
             kind="less_accurate",
             severity="critical" if proven else "warning",
             alerts=(*(each for each, _ in proven), *((alert,) if dropped[g] else ())),
-            value=_value(grouping.accuracy, g),
+            value=_value(grouping.adjusted, g),
+            groups=len(grouping.groups),
             limit=float(before[g]) if dropped[g] else None,
             log10_e=_log10_e(grouping, proven[0][1], g) if proven else None,
             at=change.at if changed[g] and change is not None else None,
@@ -148,6 +155,14 @@ def _facts(name: str, grouping: GroupingSnapshot, group: int) -> dict[str, Any]:
         "share": float(beliefs.shares[group]),
         "labels": float(beliefs.labels_counted[group]),
     }
+
+
+def _adjusted_low(grouping: GroupingSnapshot, confidence: float) -> int | None:
+    """The group that is below the threshold even if the choice among all groups is accounted for."""
+    weakest, below = grouping.weakest, grouping.accuracy_below
+    if below is None or weakest is None or weakest.below is None or weakest.below < confidence:
+        return None
+    return int(np.where(grouping.enough, below, 0.0).argmax())
 
 
 def _confirmed(grouping: GroupingSnapshot, kind: EvidenceKind) -> Flags:

@@ -19,6 +19,7 @@ from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.labels_needed import labels_to_verdict, own_share
 from service.statistics.ratios import ratio
+from service.statistics.weakest import probability_of_any, weakest_lower_end
 
 ECE_LABELS = 2  # an ECE, whose estimate is never 0, needs so many times the labels that accuracy needs
 
@@ -50,6 +51,18 @@ class ConfusionSnapshot:
 
 
 @dataclass(frozen=True)
+class WeakestSnapshot:
+    """The weakest group of a grouping with several."""
+
+    group: int  # whose estimate is the lowest
+    # credible interval of the accuracy of the weakest group, whichever it is
+    lower: float
+    upper: float
+    # lower bound of P(a group is below the alert threshold), of groups with enough labels; None without
+    below: float | None
+
+
+@dataclass(frozen=True)
 class GroupingSnapshot:
     """Estimates of the groups of one grouping; arrays are [G]."""
 
@@ -58,6 +71,8 @@ class GroupingSnapshot:
     beliefs: GroupingBeliefs
     predictions: Ints  # ever counted [G]
     accuracy: Estimate
+    # the same with intervals that hold even of a group chosen by its estimate, such as the lowest
+    adjusted: Estimate
     ece: Estimate  # expected calibration error
     own_rate: Floats  # share of the group's own labels that say that it is right; NaN without any
     own_share: Floats  # part of the estimate of its accuracy that comes from them
@@ -75,6 +90,7 @@ class GroupingSnapshot:
     # time to them at the budgets' pace, infinite beyond LONGEST_SECONDS; None without a pace
     verdict_seconds: Floats | None
     confusion: ConfusionSnapshot | None  # where groups are predicted classes, and not too many
+    weakest: WeakestSnapshot | None  # None of a single group, of score bins and votes
     share_failing: float  # traffic share of the groups that are low
     share_meeting: float  # traffic share of the groups that meet the threshold
     missed: Floats  # share of the group's traffic that may be in `__other__` instead, at most
@@ -104,7 +120,9 @@ def grouping_snapshot(
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
-    lower, upper = _interval(beliefs, settings)
+    accuracy = _accuracy(beliefs, settings, settings.interval)
+    # Benjamini and Yekutieli (JASA 2005): the interval of one of G chosen has the G-th part of the tails.
+    adjusted = _accuracy(beliefs, settings, 1 - (1 - settings.interval) / len(groups.names))
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(groups.names), dtype=np.bool_) for _ in range(3))
@@ -129,7 +147,8 @@ def grouping_snapshot(
         groups=groups.names,
         by=by,
         beliefs=beliefs,
-        accuracy=Estimate(lower, mean, upper),
+        accuracy=accuracy,
+        adjusted=adjusted,
         predictions=groups.counts.sum(axis=1),
         ece=Estimate(ece_lower, beliefs.ece.mean, ece_upper),
         own_rate=ratio(beliefs.correct, beliefs.labels),
@@ -144,12 +163,35 @@ def grouping_snapshot(
         verdict_labels=verdict_labels,
         verdict_seconds=_seconds_to(verdict_labels, beliefs, settings, label_count),
         confusion=confusion,
+        weakest=None
+        if len(groups.names) == 1 or not by.has_threshold
+        else _weakest(beliefs, settings, accuracy, adjusted, below=None if below is None else below[enough]),
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
         missed=groups.missed,
         positive=positive,
         evidence=evidence,
         change_points=change_points,
+    )
+
+
+def _weakest(
+    beliefs: GroupingBeliefs,
+    settings: ModelSettings,
+    accuracy: Estimate,
+    adjusted: Estimate,
+    *,
+    below: Floats | None,
+) -> WeakestSnapshot:
+    """The weakest group, from estimates [G], and P(accuracy < threshold) of groups with enough labels."""
+    lower = weakest_lower_end(beliefs.accuracy, (1 - settings.interval) / 2)
+    return WeakestSnapshot(
+        group=int(accuracy.mean.argmin()),
+        # But for rounding, it is below those of single groups.
+        lower=min(lower, float(accuracy.lower.min())),
+        # No group is more accurate than the upper end of its adjusted interval, so neither is the weakest.
+        upper=float(adjusted.upper.min()),
+        below=None if below is None or not below.size else probability_of_any(below, len(accuracy.mean)),
     )
 
 
@@ -223,8 +265,11 @@ def cost_matrix(settings: CostSettings, classes: Sequence[str]) -> Floats:
     return costs
 
 
-def _interval(beliefs: GroupingBeliefs, settings: ModelSettings) -> tuple[Floats, Floats]:
+def _accuracy(beliefs: GroupingBeliefs, settings: ModelSettings, mass: float) -> Estimate:
+    """Accuracies of the groups [G], with intervals of probability `mass`."""
+    mean = beliefs.accuracy.mean()
     if settings.interval_kind == "equal_tailed":
-        return beliefs.accuracy_interval(settings.interval)
-    matched = betas.matching(beliefs.accuracy.mean(), beliefs.accuracy.variance())
-    return betas.highest_density(*matched, settings.interval)
+        lower, upper = beliefs.accuracy_interval(mass)
+    else:
+        lower, upper = betas.highest_density(*betas.matching(mean, beliefs.accuracy.variance()), mass)
+    return Estimate(lower, mean, upper)

@@ -31,7 +31,7 @@ from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
     *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
-    *(of.MODEL, of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.SHOWN, of.DRIFTED),
+    *(of.MODEL, of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
 )
@@ -149,6 +149,8 @@ def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -
 
 def _grouping_samples(grouping: GroupingSnapshot, shown: ShownGroups, *at: str) -> Iterator[Samples]:
     yield from of.GROUPING.samples(grouping, *at)
+    if grouping.weakest is not None:
+        yield from of.WEAKEST.samples(grouping.weakest, *at)
     yield from of.SHOWN.samples(shown, *at)
     yield from GROUPS.samples_of_groups(grouping, shown, *at)
     beliefs, evidence = grouping.beliefs, grouping.evidence

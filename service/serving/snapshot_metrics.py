@@ -11,7 +11,7 @@ from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import AttributeTraffic
-from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.grouping_snapshot import GroupingSnapshot, WeakestSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.metric_selection import ShownGroups
 from service.serving.metrics import Metric, MetricTable, highest, total
@@ -59,6 +59,11 @@ GROUPING = MetricTable[GroupingSnapshot](_GROUPING, (
         "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_failing),
     Metric("credence_grouping_traffic_share_meeting_ratio", "ratio", "Share of the traffic in groups that meet alerts.min_accuracy, including those in "
         "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_meeting),
+))
+WEAKEST = MetricTable[WeakestSnapshot](_GROUPING, (
+    Metric("credence_grouping_weakest_accuracy_lower_ratio", "ratio", "Lower end of the credible interval of the accuracy of the weakest group, whichever it is; absent for a single group and for score bins.", lambda weakest: weakest.lower),
+    Metric("credence_grouping_weakest_accuracy_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda weakest: weakest.upper),
+    Metric("credence_grouping_weakest_below_threshold_probability", "", "Lower bound of the posterior probability that a group is below alerts.min_accuracy, of groups with alerts.min_labels; it accounts for the number of groups. Absent without a threshold or such groups.", lambda weakest: weakest.below, off_dashboards="for an alert; dashboards show the interval"),
 ))
 SHOWN = MetricTable[ShownGroups](_GROUPING, (
     Metric("credence_grouping_groups_in_other", "groups", "Groups folded into `other` because there are more than bounds.metric_groups; the worst, the most uncertain and alerting groups are exported.", lambda shown: 0 if shown.other is None else len(shown.other.members)),

@@ -7,12 +7,12 @@ around their group's curve:
     theta_gb ~ Beta(N0 m_gb, N0 (1 - m_gb)),  m_gb = expit(eta_gb),
 
 with s_gb the mean score of a cell, s_g that of its group, c the logit of the mean score of all traffic, and d
-the mean of logit s_g. Given the spread sigma of the group offsets u_g ~ t4(0, sigma) and the strength N0, the
-posterior of offset a, slope b, context k and all u_g is approximated as normal, with the exact mean and
-variance of every u_g given the coefficients; sigma and N0 are integrated out on a grid by their marginal
-likelihood (an integrated nested Laplace approximation: Rue, Martino, Chopin, JRSS B 2009). The tails of t let
-one group differ from the others, as when one camera breaks. Given eta, cells are conjugate, so labels always
-override the curve.
+the mean of logit s_g. Given the spread sigma and the tail nu of the group offsets u_g ~ t_nu(0, sigma), and
+the strength N0, the posterior of offset a, slope b, context k and all u_g is approximated as normal, with the
+exact mean and variance of every u_g given the coefficients; sigma with nu, and N0, are integrated out on a
+grid by their marginal likelihood (an integrated nested Laplace approximation: Rue, Martino, Chopin, JRSS B
+2009). The tails of t let one group differ from the others, as when one camera breaks. Given eta, cells are
+conjugate, so labels always override the curve.
 
 Everything works on any number of independent runs at once, on the first axis [R].
 """
@@ -36,23 +36,30 @@ from service.statistics.laplace import (
     Modes,
     Regressors,
     expit,
+    log_t,
 )
+from service.statistics.offset_integrals import OffsetIntegrals
 
 _LONGEST_STEP = 2.0  # Newton steps move eta of no cell farther: from far away a full step would overshoot
 _CLOSE_ENOUGH = 0.01  # logits of a step that ends the search; posterior deviations are ten times as wide
 _CHANGED_SPREAD = 1.0  # logits added to the scale of a changed group's offset: others tell little of it
-_GROUP_TAIL = 4.0  # degrees of freedom of the group offsets' prior
-_NODES = np.sinh(0.6 * np.arange(-7, 8))  # of integrals over offsets, in deviations: 33 on either side
 
 
 @dataclass(frozen=True)
 class LearnedCurve:
     """The hyperparameters of the learned prior."""
 
-    spreads: tuple[float, ...] = (0.25, 0.5, 1.0)  # grid of sigma, equally probable
+    # grid of sigma and nu, equally probable: groups are alike but for a few, alike, unlike, or very unlike
+    spreads: tuple[tuple[float, float], ...] = ((0.2, 2.0), (0.25, 4.0), (0.7, 4.0), (1.5, 8.0))
     strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)  # grid of N0, equally probable
     steps: int = 15  # Newton steps to the mode, at most
     refinements: int = 3  # steps from the mode to the mean
+
+    @property
+    def grid(self) -> tuple[Floats, Floats, Floats]:
+        """Sigma, nu and N0 of the grid points [J]."""
+        spreads, tails = np.repeat(self.spreads, len(self.strengths), axis=0).T
+        return spreads, tails, np.tile(self.strengths, len(self.spreads))
 
     def fit(self, cells: Cells, labels: Floats, correct: Floats, start: Modes | None = None) -> CurveFit:
         """Posterior of all cells, given effective numbers of labels, and of correct ones [R, G, B].
@@ -87,6 +94,7 @@ class Search:
 
     prior: LearnedCurve  # the hyperparameters
     spreads: Floats  # sigma of the grid points [J]
+    tails: Floats  # nu of the grid points [J]
     strengths: Floats  # N0 of the grid points [J]
     cells: Cells  # scores and traffic
     labels: Floats  # effective numbers of labels [R, G, B]
@@ -96,12 +104,12 @@ class Search:
     @classmethod
     def of(cls, prior: LearnedCurve, cells: Cells, labels: Floats, correct: Floats) -> Self:
         """Over the whole grid, given effective numbers of labels, and of correct ones [R, G, B]."""
-        spreads, strengths = np.meshgrid(prior.spreads, prior.strengths, indexing="ij")
-        return cls(prior, spreads.ravel(), strengths.ravel(), cells, labels, correct, Regressors.of(cells))
+        return cls(prior, *prior.grid, cells, labels, correct, Regressors.of(cells))
 
     def part(self, points: Indices) -> Self:
         """Over some of the grid points."""
-        return replace(self, spreads=self.spreads[points], strengths=self.strengths[points])
+        spreads, tails, strengths = (grid[points] for grid in (self.spreads, self.tails, self.strengths))
+        return replace(self, spreads=spreads, tails=tails, strengths=strengths)
 
     def find_modes(self, start: Modes | None = None) -> SearchResult:
         """The modes by Newton's method, starting from given ones, or from a calibrated curve."""
@@ -116,7 +124,7 @@ class Search:
         means, curvature = result.modes, result.curvature
         for _ in range(self.prior.refinements):
             means, curvature = self._refine(means, curvature)
-        means, curvature = self._correct_tails(means, replace(curvature, regressors=self.regressors))
+        means, curvature = self._integrals(means, replace(curvature, regressors=self.regressors)).corrected()
         shape = (*result.weights.shape, *self.cells.scores.shape)
         return CurveFit(
             cells=self.cells,
@@ -185,47 +193,20 @@ class Search:
         refined = Curvature.at(self._regressors, worth * spread, precisions)
         return self._step(means, refined, right - worth * centres, precisions)[0], refined
 
-    def _correct_tails(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
-        """The modes, with the mean and variance of group offsets under their t prior.
-
-        A normal tangent to the prior has about half the variance of t4 where labels are few, and draws a
-        group that is unlike the others too close to them.
-        """
-        log_densities = self._along_offsets(means, curvature)
-        weights = special.softmax(log_densities, axis=0)
-        shift = np.tensordot(_NODES, weights, 1)
-        precisions = curvature.offsets / (np.tensordot(_NODES**2, weights, 1) - shift**2)
-        # The coefficients pull at an offset as before.
-        crossed = curvature.pull * precisions[..., None, :]
-        exact = replace(curvature, offsets=precisions, crossed=crossed)
-        return Modes(means.coefficients, means.offsets + shift / np.sqrt(curvature.offsets)), exact
-
-    def _along_offsets(self, modes: Modes, curvature: Curvature) -> Floats:
-        """Log posterior density [nodes, R, J, G] of group offsets, each alone, given the coefficients.
-
-        At the nodes, as many deviations from the modes, of a trapezoid rule in arsinh of the deviations.
-        """
-        worth, right = self._information
-        eta, scales = self._regressors.eta(modes), np.sqrt(self._group_variances)
-        deviations = 1 / np.sqrt(curvature.offsets)
-        log_densities = np.empty((len(_NODES), *deviations.shape))
-        for log_density, node in zip(log_densities, _NODES, strict=True):
-            moved = node * deviations
-            at = eta + self._regressors.spread(moved)
-            likelihood = right * at
-            # log(1 + e^eta), several times as fast as logaddexp; eta is far from where e^eta overflows.
-            np.exp(at, out=at)
-            at += 1
-            np.log(at, out=at)
-            at *= worth
-            likelihood -= at
-            prior = _log_t(modes.offsets + moved, scales, _GROUP_TAIL)
-            log_density[:] = self._regressors.by_group(likelihood) + prior + 0.5 * np.log1p(node**2)
-        return log_densities
+    def _integrals(self, modes: Modes, curvature: Curvature) -> OffsetIntegrals:
+        return OffsetIntegrals.of(
+            self._regressors,
+            modes,
+            curvature,
+            information=self._information,
+            variances=self._group_variances,
+            tails=self.tails[:, None],
+        )
 
     def _precisions(self, group_squares: Floats) -> tuple[Floats, Floats]:
         """Precisions of the priors of coefficients, and of the normals tangent to those of group offsets."""
-        of_groups = (_GROUP_TAIL + 1) / (_GROUP_TAIL * self._group_variances + group_squares)
+        tails = self.tails[:, None]
+        of_groups = (tails + 1) / (tails * self._group_variances + group_squares)
         return COEFFICIENT_DEVIATIONS**-2, of_groups
 
     @cached_property
@@ -268,12 +249,9 @@ class Search:
             log_weights += log_rising(sizes * means[..., some], counts[..., some]).sum(axis=-1)
         standard = (modes.coefficients - COEFFICIENT_MEANS) / COEFFICIENT_DEVIATIONS
         log_weights -= 0.5 * (standard**2).sum(axis=-1)
-        log_weights += _log_t(modes.offsets, np.sqrt(self._group_variances), _GROUP_TAIL).sum(axis=-1)
-        log_weights -= 0.5 * curvature.log_determinant()
-        # Of the offsets, whose tails are not normal, the integrals themselves take the place of Laplace's.
-        log_densities = self._along_offsets(modes, curvature)
-        integrals = special.logsumexp(log_densities, axis=0) - log_densities[len(_NODES) // 2]
-        log_weights += integrals.sum(axis=-1)
+        scales, tails = np.sqrt(self._group_variances), self.tails[:, None]
+        log_weights += log_t(modes.offsets, scales, tails).sum(axis=-1)
+        log_weights += self._integrals(modes, curvature).log_integral()
         return np.asarray(special.softmax(log_weights, axis=1), np.float64)
 
 
@@ -285,9 +263,3 @@ def log_rising(start: Floats, count: Floats) -> Floats:
     beta: seven times faster than with beta functions, and 0 without labels.
     """
     return special.gammaln(start + count) - special.gammaln(start)
-
-
-def _log_t(values: Floats, scale: Floats | float, freedom: float) -> Floats:
-    """Log density of Student's t, up to a constant."""
-    scaled = values / scale
-    return -(freedom + 1) / 2 * np.log1p(scaled**2 / freedom) - np.log(scale)

@@ -21,6 +21,7 @@ from service.statistics.curves import LearnedCurve
 from service.statistics.e_detector import MORE_ERRORS, log_ratios, log_unstaked
 from service.statistics.e_processes import log_arrival_weights, log_e_below
 from service.statistics.grouped_e_processes import baselines
+from service.statistics.laplace import log_t
 
 _SINCE: Final[Floats] = np.array(
     [0.02, 0.05, 0.1, 0.18, 0.28, 0.4, 0.52, 0.65, 0.77, 0.89, 1.0]
@@ -29,7 +30,6 @@ _BEFORE: Final = (1.6 ** np.arange(1.0, 12.0) - 1) / (1.6**11 - 1)  # and before
 _OFFSETS: Final[Floats] = np.linspace(-5.0, 2.5, 91)  # logits of a group's accuracy, from that before
 _NODES, _NODE_WEIGHTS = (np.array(each) for each in zip(*POINTS, strict=True))
 _ADDED: Final[Floats] = np.linspace(0.0, 1.0, 9)  # squared logits that a change adds to the prior's variance
-_TAIL: Final = 4.0  # degrees of freedom of the prior of a group's offset
 _FURTHER: Final = 0.75  # log of what further changes before a place add to its evidence, in run lengths
 _LONGEST: Final = 500.0  # run lengths of labels, beyond which a change is certain anyway
 KINDS: Final = 4  # of evidence, which share alpha
@@ -157,30 +157,30 @@ class PosteriorRule:
     def _prior(self) -> tuple[Floats, Floats]:
         """Accuracies on a grid [U], and the prior of the group there, for every scale that a change adds."""
         theta = special.expit(special.logit(self.accuracy) + _OFFSETS)
-        spreads, deviations, weights = self._spreads
+        spreads, tails, deviations, weights = self._spreads
+        tails = tails[:, None, None]
         places = _OFFSETS[:, None] - _NODES * deviations[:, None, None]
         priors = []
         for added in _ADDED:
             scales = np.sqrt(spreads**2 + added)[:, None, None]
-            density = (1 + (places / scales) ** 2 / _TAIL) ** (-(_TAIL + 1) / 2) / scales  # Student's t
-            priors.append(weights @ (density @ _NODE_WEIGHTS))
+            priors.append(weights @ (np.exp(log_t(places, scales, tails)) @ _NODE_WEIGHTS))
         return theta, np.array([prior / prior.sum() for prior in priors])
 
     @cached_property
-    def _spreads(self) -> tuple[Floats, Floats, Floats]:
-        """The learned prior of a group's logit: spreads, deviations beside them, and their weights [J].
+    def _spreads(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The learned prior of a group's logit: spreads, tails, deviations beside them, and weights [J].
 
         Given n effective labels of each, the logit of a healthy group has the sampling variance 1 / (n p
         (1 - p)), and the spreads have the marginal likelihood of estimates that scatter as much as that.
         """
         prior, information = LearnedCurve(), self.accuracy * (1 - self.accuracy)
-        spread, strength = (each.ravel() for each in np.meshgrid(prior.spreads, prior.strengths))
+        spread, tail, strength = prior.grid
         variance = spread**2 + 1 / ((strength + 1) * information)
         sampling = 1 / (max(self._healthy_labels, 1e-3) * information)
         others = self.groups - 1
         log_weights = -others / 2 * (np.log(variance + sampling) + sampling / (variance + sampling))
         centre = 1 / (1 + others / (variance + sampling))  # variance of the mean of all groups
-        return spread, np.sqrt(variance - spread**2 + centre), special.softmax(log_weights)
+        return spread, tail, np.sqrt(variance - spread**2 + centre), special.softmax(log_weights)
 
     @cached_property
     def healthy(self) -> Posterior:

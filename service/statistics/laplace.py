@@ -186,11 +186,6 @@ class Curvature:
         """Of the offset of every group [R, J, G]."""
         return np.asarray(1 / self.offsets + _squared(self.pull, self.covariance), np.float64)
 
-    def log_determinant(self) -> Floats:
-        """Of the whole matrix [R, J]."""
-        of_coefficients = np.linalg.slogdet(self.coefficients)[1]
-        return np.asarray(of_coefficients + np.log(self.offsets).sum(axis=-1), np.float64)
-
     def eta_variances(self) -> Floats:
         """Of eta of every cell [R, J, N]."""
         pull, covariance = self.pull, self.covariance
@@ -224,6 +219,13 @@ def expit(values: Floats) -> Floats:
         np.exp(found, out=found)
     found += 1
     return np.reciprocal(found, out=found)
+
+
+def log_t(values: Floats, scale: Floats, freedom: Floats) -> Floats:
+    """Log density of Student's t, up to a constant."""
+    norm = special.gammaln((freedom + 1) / 2) - special.gammaln(freedom / 2) - 0.5 * np.log(freedom)
+    tail = (freedom + 1) / 2 * np.log1p((values / scale) ** 2 / freedom)
+    return np.asarray(norm - tail - np.log(scale), np.float64)
 
 
 def _squared(vectors: Floats, matrix: Floats) -> Floats:

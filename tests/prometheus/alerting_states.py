@@ -261,6 +261,7 @@ def model_states() -> dict[str, State]:
         "CredenceModelAccuracyDropped": less_accurate("all", "all"),
         "CredenceModelDrift": State(drifting()),
         "CredenceGroupAccuracyLow": low,
+        "CredenceWeakestGroupAccuracyLow": low,
         "CredenceGroupMiscalibrated": miscalibrated,
         "CredenceGroupDrift": State(drifting()),
         "CredenceGroupAccuracyDropped": less_accurate("class", "dog"),

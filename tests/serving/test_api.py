@@ -59,7 +59,8 @@ def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
     assert found[0]["probability"] > 0.95
     assert found[0]["title"] == "Accuracy below target: class = dog"
     assert re.match(
-        r"Accuracy 6\d\.\d% \(95% CI .*-.*%\), threshold 80%; .* probability of being below\.",
+        r"Accuracy 6\d\.\d% \(95% CI .*-.*%, adjusted for 3 groups\), threshold 80%; "
+        r".* probability of being below\.",
         found[0]["sentence"],
     )
 

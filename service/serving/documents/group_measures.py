@@ -7,6 +7,7 @@ that `credence status` prints. Measures of evidence and drift are beside their d
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 
 import numpy as np
 from pydantic import Field
@@ -102,6 +103,20 @@ class GroupState(Document):
             other=lambda others: others.accuracy,
         ),
         column=Column("accuracy %", lambda group: cell_of_interval(group.accuracy)),
+    )
+    accuracy_adjusted: Interval = measure(
+        lambda grouping: grouping.adjusted,
+        *(
+            Metric(
+                f"credence_group_accuracy_adjusted_{end}_ratio",
+                "ratio",
+                f"{end.capitalize()} end of the credible interval of accuracy, adjusted for the number of groups: it holds even of a group chosen by its estimate, such as the lowest.",
+                attrgetter(end),
+                off_dashboards="for alerts, which name such groups",
+            )
+            for end in ("lower", "upper")
+        ),
+        description="the same, with an interval that holds even of a group chosen by its estimate, such as the lowest",
     )
     own_rate: float | None = measure(
         lambda grouping: grouping.own_rate,

@@ -9,11 +9,13 @@ from pydantic import Field
 
 from service import __version__
 from service.domain.groupings import ALL, GroupingKind
+from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.pipeline import PipelineState
 from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents import words
 from service.serving.documents.assessments import AssessmentState, assessment_state
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.drifts import DriftSummary, drift_summary
@@ -67,6 +69,23 @@ class Thresholds(Document):
     )
 
 
+class WeakestGroup(Document):
+    """The weakest group of a grouping."""
+
+    group: str = Field(description="the group with the lowest estimate; another one may be weaker")
+    accuracy: Interval = Field(
+        description="of that group; the interval accounts for the choice of the lowest"
+    )
+    lower: float = Field(
+        description="lower end of the credible interval of the accuracy of the weakest group, whichever it is"
+    )
+    upper: float = Field(description="upper end of the same")
+    below: float | None = Field(
+        description="lower bound of the probability that a group with min_labels is below min_accuracy"
+    )
+    sentence: str = Field(description="the same in words")
+
+
 class GroupingSummary(Document):
     """One partition of the traffic."""
 
@@ -79,6 +98,7 @@ class GroupingSummary(Document):
     problems: int = Field(description="problems of its groups")
     meets: int = Field(description="groups that meet min_accuracy")
     open: int = Field(description="groups that are undecided: more labels are needed")
+    weakest: WeakestGroup | None = Field(description="null for a single group, score bins and votes")
     drifted: int = Field(description="groups whose traffic has drifted from the reference")
 
 
@@ -217,7 +237,22 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str, problem_count: int) ->
         problems=problem_count,
         meets=int(grouping.meets.sum()),
         open=undecided_groups(grouping),
+        weakest=_weakest(grouping),
         drifted=0 if drift is None else int(drift.drifted.sum()),
+    )
+
+
+def _weakest(grouping: GroupingSnapshot) -> WeakestGroup | None:
+    if (weakest := grouping.weakest) is None:
+        return None
+    name, accuracy = grouping.groups[weakest.group], Interval.at_index(grouping.adjusted, weakest.group)
+    return WeakestGroup.of(
+        weakest,
+        group=name,
+        accuracy=accuracy,
+        sentence=f"Lowest estimate: {name}, {words.percent_interval(accuracy)}, adjusted for "
+        f"{len(grouping.groups):,} groups. The weakest group, whichever it is, is between "
+        f"{words.percent(weakest.lower)} and {words.percent(weakest.upper)}.",
     )
 
 

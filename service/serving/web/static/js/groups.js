@@ -20,6 +20,7 @@ export function groupsView(data, place, go, more) {
       : table.groups;
   const axis = axisOf(rows.flatMap((/** @type {any} */ g) => [g.accuracy.lower, g.score_mean]).concat(wanted ?? 0.9));
   const shown = columns(state, table, axis);
+  const weakest = state.groupings.find((/** @type {any} */ one) => one.name === table.grouping)?.weakest;
   return [
     h("div", { class: "title" }, h("h2", { id: "groups-title" }, "Groups"), groupsHelp(state)),
     h(
@@ -28,6 +29,7 @@ export function groupsView(data, place, go, more) {
       configuredFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
     ),
     tools(data, shown, place, go),
+    weakest && h("p", { class: "note" }, weakest.sentence),
     state.drift && h("p", { class: "note" }, state.drift.sentence),
     state.reference?.incomplete_groups > 0 && h("p", { class: "note" }, state.reference.sentence),
     h(
