@@ -11,7 +11,7 @@ import numpy as np
 from service.domain.arrays import Floats, Indices
 from service.statistics.balance_heuristic import AssessmentLabels, inverse, label_densities
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.statistics.policies import Situation, ThompsonPolicy
+from service.statistics.policies import Policy, Situation, ThompsonPolicy
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS
 
@@ -69,50 +69,69 @@ class Look(NamedTuple):
 
 
 def watch(
-    rng: np.random.Generator, world: World, task: tuple[str, str] | None, budgets: Sequence[int]
+    rng: np.random.Generator,
+    world: World,
+    task: tuple[str, str] | None,
+    budgets: Sequence[int],
+    *,
+    beside: float = 0.0,
+    policy: Policy | None = None,
+    most: int = _MANY,
 ) -> Iterator[Look]:
-    """Label by Thompson sampling for a task and measure, or else at random; estimates at every budget."""
+    """Label by a policy for a task and measure, or else at random; estimates at every budget.
+
+    Without a policy by Thompson sampling. For every label so many `beside` are asked at random, which budgets
+    do not count, and at the most `most` labels are between two estimates.
+    """
     size = world.traffic.size
     cell_groups = np.arange(size) // BINS
     one_group, asked_groups = np.zeros_like(cell_groups), cell_groups
     shares = world.group_shares
     if task is None:
         asked_groups, shares = one_group, np.ones(1)
-    cells, correct = np.empty(0, np.intp), np.empty(0)
+    cells, correct, is_beside = np.empty(0, np.intp), np.empty(0), np.empty(0, np.bool_)
     while True:
         fresh = np.ones(len(cells))
-        asked = [AssessmentLabels(asked_groups, np.arange(len(cells)), shares)]
+        asked = [AssessmentLabels(asked_groups, np.flatnonzero(~is_beside), shares)]
+        if beside > 0:
+            asked.append(AssessmentLabels(one_group, np.flatnonzero(is_beside), np.ones(1)))
         density = label_densities(cells=cells, freshness=fresh, assessments=asked, cell_count=size)
         labels = Labels(cells, correct, inverse(density[cells]), fresh, np.full(len(cells), -1))
         beliefs = world.assessed(cell_groups, labels)
-        if len(cells) in budgets:
-            yield Look(len(cells), beliefs, world.assessed(one_group, labels))
-        if len(cells) >= max(budgets):
+        spent = int((~is_beside).sum())
+        if spent in budgets:
+            yield Look(spent, beliefs, world.assessed(one_group, labels))
+        if spent >= max(budgets):
             return
-        most = _FEW if len(cells) < _MANY else _MANY
-        wanted = min([most, *(budget - len(cells) for budget in budgets if budget > len(cells))])
-        new = _drawn(rng, world, task, beliefs, wanted)
-        cells = np.concatenate([cells, new])
-        correct = np.concatenate([correct, rng.random(len(new)) < world.accuracy.ravel()[new]])
+        step = min(most, _FEW if spent < _MANY else _MANY)
+        wanted = min([step, *(budget - spent for budget in budgets if budget > spent)])
+        others = _drawn_at_random(rng, world, round(beside * (spent + wanted)) - len(cells) + spent)
+        if task is None:
+            new = _drawn_at_random(rng, world, wanted)
+        else:
+            within = world.traffic / world.traffic.sum(axis=1, keepdims=True)
+            asked_now = _chosen(rng, beliefs, task, policy or ThompsonPolicy(), wanted)
+            new = np.array([g * BINS + rng.choice(BINS, p=within[g]) for g in asked_now], np.intp)
+        cells = np.concatenate([cells, new, others])
+        correct = np.concatenate(
+            [correct, rng.random(len(cells) - len(correct)) < world.accuracy.ravel()[cells[len(correct) :]]]
+        )
+        is_beside = np.concatenate([is_beside, np.zeros(len(new), np.bool_), np.ones(len(others), np.bool_)])
 
 
-def _drawn(
-    rng: np.random.Generator,
-    world: World,
-    task: tuple[str, str] | None,
-    beliefs: GroupingBeliefs,
-    count: int,
-) -> Indices:
-    """Cells of the next labels [count]."""
-    if task is None:
-        shares = world.traffic.ravel() / world.traffic.sum()
-        return np.asarray(rng.choice(len(shares), count, p=shares), np.intp)
-    within = world.traffic / world.traffic.sum(axis=1, keepdims=True)
+def _drawn_at_random(rng: np.random.Generator, world: World, count: int) -> Indices:
+    """Cells of labels of all traffic [count]."""
+    shares = world.traffic.ravel() / world.traffic.sum()
+    return np.asarray(rng.choice(len(shares), count, p=shares), np.intp)
+
+
+def _chosen(
+    rng: np.random.Generator, beliefs: GroupingBeliefs, task: tuple[str, str], policy: Policy, count: int
+) -> Iterator[int]:
+    """Groups of the next labels."""
     asking, question = beliefs.accuracy_beliefs(), TASKS[task](Question(beliefs.cells))
-    situation = Situation(asking, beliefs.shares[None], np.ones((1, len(within)), dtype=bool))
-    chosen = []
+    situation = Situation(asking, beliefs.shares[None], np.ones((1, len(beliefs.shares)), dtype=bool))
     for _ in range(count):
-        group = ThompsonPolicy().choose(question, situation, rng)[0]
+        group = policy.choose(question, situation, rng)[0]
         asking.expect(group)
-        chosen.append(int(group[0]))
-    return np.array([g * BINS + rng.choice(BINS, p=within[g]) for g in chosen], np.intp)
+        yield int(group[0])

@@ -51,7 +51,7 @@ class LearnedCurve:
 
     # grid of sigma and nu, equally probable: groups are alike but for a few, alike, unlike, or very unlike
     spreads: tuple[tuple[float, float], ...] = ((0.2, 2.0), (0.25, 4.0), (0.7, 4.0), (1.5, 8.0))
-    strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)  # grid of N0, equally probable
+    strengths: tuple[float, ...] = (3.0, 16.0, 90.0, 600.0)  # grid of N0, equally probable
     steps: int = 15  # Newton steps to the mode, at most
     refinements: int = 3  # steps from the mode to the mean
 

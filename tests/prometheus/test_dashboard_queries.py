@@ -97,6 +97,7 @@ OF_TARGETS = (
     "credence_group_labels_to_decision",
     "credence_group_time_to_decision_seconds",
     "credence_grouping_traffic_share_",
+    "credence_grouping_weakest_",
 )
 
 OF_EVIDENCE = (
