@@ -342,6 +342,20 @@ def test_impossible_questions_are_refused(client: Client, query: str) -> None:
     assert client.ask(f"/api/v1/models/m/groups?grouping=class&{query}")[0] == 422
 
 
+def test_the_weakest_group_of_a_grouping_is_told_in_words_and_numbers(client: Client) -> None:
+    weakest = {one["name"]: one["weakest"] for one in client.get("/m")["groupings"]}
+    found = weakest["class"]
+    assert weakest["all"] is weakest["score_bin"] is None
+    assert found["group"] == "dog"
+    assert found["below"] > 0.95
+    assert found["lower"] < found["accuracy"]["mean"] < found["upper"]
+    assert re.fullmatch(
+        r"Lowest estimate: dog, 6\d\.\d% \[.*\], adjusted for 3 groups\. "
+        r"The weakest group, whichever it is, is between .*% and .*%\.",
+        found["sentence"],
+    )
+
+
 def test_the_openapi_document_describes_every_answer(client: Client) -> None:
     client.board["new"] = drifting()
     _, document, _ = client.ask("/api/v1/openapi.json")
