@@ -57,7 +57,7 @@ class Problem:
     labels: float | None = None
     value: tuple[float, float, float] | None = None  # lower end, mean and upper end of an estimate
     mass: float = 0.95  # probability inside that interval
-    groups: int = 1  # of which the interval allows the choice of one by its estimate
+    groups: int = 1  # that the interval is adjusted for
     limit: float | None = None  # the threshold that is violated
     log10_e: float | None = None  # of the e-value that confirms it
     amount: float | None = None  # a drift score, a share, or a number of requests or of further groups
