@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from service.domain.arrays import Floats
 from service.statistics.mixture import BetaMixture
 
-_CLOSE = 5e-4  # tolerance of an accuracy
+_HALVINGS = 11  # of the range of accuracies, to 0.0005
 
 
 def weakest_lower_end(accuracy: BetaMixture, tail: float) -> float:
@@ -17,13 +17,16 @@ def weakest_lower_end(accuracy: BetaMixture, tail: float) -> float:
     Given the component j groups are independent: P(min > x) = sum_j w_j prod_g P(theta_g > x | j). It is
     below the lower end of any group's own interval, as any group may be the weakest.
     """
-
-    def surplus(at: float) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
         # betaincc, ten times as slow, would be more exact only for groups that are surely below.
-        above = 1 - special.betainc(accuracy.alpha, accuracy.beta, at)
-        return float(1 - accuracy.weights @ above.prod(axis=-1)) - tail
-
-    return float(optimize.brentq(surplus, 0.0, 1.0, xtol=_CLOSE))
+        above = 1 - special.betainc(accuracy.alpha, accuracy.beta, middle)
+        if 1 - float(accuracy.weights @ above.prod(axis=-1)) < tail:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def probability_of_any(probabilities: Floats, choices: int) -> float:
