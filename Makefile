@@ -87,6 +87,7 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, estimates, scrapes, curve
 	$(BIN)/python -m benchmarks.watched_evidence
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.networks
+	$(BIN)/python -m benchmarks.extremes
 	$(BIN)/python -m benchmarks.challengers
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
