@@ -117,7 +117,8 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     with closing(browser.new_context(reduced_motion="reduce", **options)) as context:
         page = context.new_page()
         page.goto(url)
-        page.locator(".problem").first.wait_for(timeout=1000 * FINDING_SECONDS)
+        found = page.locator(".problem", has_text=re.compile("below target|Target missed"))
+        found.first.wait_for(timeout=1000 * FINDING_SECONDS)
         yield page
 
 
