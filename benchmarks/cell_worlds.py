@@ -76,17 +76,16 @@ def watch(
     *,
     beside: float = 0.0,
     policy: Policy | None = None,
-    most: int = _MANY,
 ) -> Iterator[Look]:
     """Label by a policy for a task and measure, or else at random; estimates at every budget.
 
     Without a policy by Thompson sampling. For every label so many `beside` are asked at random, which budgets
-    do not count, and at the most `most` labels are between two estimates.
+    do not count.
     """
     size = world.traffic.size
     cell_groups = np.arange(size) // BINS
     one_group, asked_groups = np.zeros_like(cell_groups), cell_groups
-    shares = world.group_shares
+    shares, within = world.group_shares, world.traffic / world.traffic.sum(axis=1, keepdims=True)
     if task is None:
         asked_groups, shares = one_group, np.ones(1)
     cells, correct, is_beside = np.empty(0, np.intp), np.empty(0), np.empty(0, np.bool_)
@@ -103,13 +102,12 @@ def watch(
             yield Look(spent, beliefs, world.assessed(one_group, labels))
         if spent >= max(budgets):
             return
-        step = min(most, _FEW if spent < _MANY else _MANY)
-        wanted = min([step, *(budget - spent for budget in budgets if budget > spent)])
+        most = _FEW if spent < _MANY else _MANY
+        wanted = min([most, *(budget - spent for budget in budgets if budget > spent)])
         others = _drawn_at_random(rng, world, round(beside * (spent + wanted)) - len(cells) + spent)
         if task is None:
             new = _drawn_at_random(rng, world, wanted)
         else:
-            within = world.traffic / world.traffic.sum(axis=1, keepdims=True)
             asked_now = _chosen(rng, beliefs, task, policy or ThompsonPolicy(), wanted)
             new = np.array([g * BINS + rng.choice(BINS, p=within[g]) for g in asked_now], np.intp)
         cells = np.concatenate([cells, new, others])
