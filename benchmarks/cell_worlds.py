@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Floats, Indices, Ints
 from service.statistics.balance_heuristic import AssessmentLabels, inverse, label_densities
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.policies import Policy, Situation, ThompsonPolicy
@@ -66,6 +66,7 @@ class Look(NamedTuple):
     labels: int
     groups: GroupingBeliefs
     everything: GroupingBeliefs  # all traffic as one group
+    labelled: Ints  # labels of every group [groups]
 
 
 def watch(
@@ -99,7 +100,8 @@ def watch(
         beliefs = world.assessed(cell_groups, labels)
         spent = int((~is_beside).sum())
         if spent in budgets:
-            yield Look(spent, beliefs, world.assessed(one_group, labels))
+            labelled = np.bincount(cell_groups[cells], minlength=len(world.traffic))
+            yield Look(spent, beliefs, world.assessed(one_group, labels), labelled)
         if spent >= max(budgets):
             return
         most = _FEW if spent < _MANY else _MANY

@@ -20,6 +20,7 @@ _ROW = re.compile(
     r"(?P<truth>[\d.]+)%\s+(?P<inside>yes|no)\s*$"
 )
 _WIDE = "200"
+_LAST = 5  # lines of an error
 
 
 @contextmanager
@@ -52,6 +53,8 @@ def one_run(seed: int, seconds: float) -> dict[str, Any]:
     rows = [row for line in done.stdout.splitlines() if (row := _ROW.match(line))]
     missed = [row for row in rows if row["inside"] == "no"]
     failures = [line for line in done.stdout.splitlines() if line.startswith("Failed: ")]
+    if done.returncode and not failures:
+        failures = done.stderr.splitlines()[-_LAST:]
     return {
         "seed": seed,
         "exit_code": done.returncode,

@@ -26,8 +26,22 @@ BESIDE: Final = 0.25
 
 _TASK: Final = ("identification", "accuracy")
 _ITEMS: Final = 400  # of every group; their mean is the group's accuracy
-_FOUND: Final = 0.9  # of the runs in which the lowest estimate is that of the weakest group
+_ENOUGH: Final = 0.9  # of the runs
 _EVERY: Final = 250  # labels between two looks at which group is named
+_OFTEN: Final = 10  # labels of a group
+
+
+class Groups(NamedTuple):
+    """Items of every group."""
+
+    logits: Floats  # of the scores [groups, items]
+    beyond: Floats  # by how much groups are more accurate than their scores say [groups]
+    weak: int  # the group that is less accurate
+
+    def probabilities(self, weaker: float) -> Floats:
+        """That items are right, if the weak group is so much weaker [groups, items]."""
+        beyond = self.beyond - weaker * (np.arange(len(self.beyond)) == self.weak)
+        return np.asarray(special.expit(self.logits + beyond[:, None]), np.float64)
 
 
 @dataclass(frozen=True)
@@ -39,12 +53,15 @@ class Setting:
     weaker: float = 1.5  # by so much is one group less accurate than its scores say
     unscored: float = 0.3  # standard deviation of all groups beyond their scores
 
-    def world(self, rng: np.random.Generator) -> World:
+    def groups_of(self, rng: np.random.Generator) -> Groups:
         """One draw of the groups."""
         logits = rng.normal(2.5, 1.0, (self.groups, _ITEMS))
-        beyond = self.unscored * rng.normal(size=self.groups)
-        beyond[rng.integers(self.groups)] -= self.weaker
-        right, scores = special.expit(logits + beyond[:, None]), special.expit(logits)
+        return Groups(logits, self.unscored * rng.normal(size=self.groups), int(rng.integers(self.groups)))
+
+    def world(self, rng: np.random.Generator) -> World:
+        """The same as cells."""
+        groups = self.groups_of(rng)
+        right, scores = groups.probabilities(self.weaker), special.expit(groups.logits)
         bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
         cells = (np.arange(self.groups)[:, None] * BINS + bins).ravel()
         shape, size = (self.groups, BINS), self.groups * BINS
@@ -108,19 +125,59 @@ def _one(setting: Setting, key: tuple[int, int]) -> Held:
     return held(look, world)
 
 
-def named(setting: Setting, policy: str, runs: int, seed: int = 0) -> Floats:
-    """Share of the runs in which the weakest group has the lowest estimate, every so many labels [looks]."""
+class Search(NamedTuple):
+    """How far the search for the weakest group is, every so many labels [looks]: shares of runs."""
+
+    named: Floats  # the lowest estimate is its
+    asked: Floats  # it has at least `_OFTEN` labels
+
+
+def search(setting: Setting, policy: str, runs: int, seed: int = 0) -> Search:
+    """By a policy, on what labels tell."""
     budgets = range(_EVERY, setting.labels + 1, _EVERY)
-    found = [list(_named(setting, policy, budgets, (seed, run))) for run in range(runs)]
-    return np.asarray(np.mean(found, axis=0), np.float64)
+    found = [list(_searched(setting, policy, budgets, (seed, run))) for run in range(runs)]
+    named, asked = np.moveaxis(np.array(found, np.float64), -1, 0)
+    return Search(named.mean(axis=0), asked.mean(axis=0))
 
 
-def _named(setting: Setting, policy: str, budgets: range, key: tuple[int, int]) -> Iterator[bool]:
+def _searched(
+    setting: Setting, policy: str, budgets: range, key: tuple[int, int]
+) -> Iterator[tuple[bool, bool]]:
     rng = np.random.default_rng(key)
     world = setting.world(rng)
     weakest = world.group_accuracy().argmin()
     for look in watch(rng, world, _TASK, budgets, beside=BESIDE, policy=POLICIES[policy]()):
-        yield bool(look.groups.accuracy.mean().argmin() == weakest)
+        named = look.groups.accuracy.mean().argmin()
+        yield bool(named == weakest), bool(look.labelled[weakest] >= _OFTEN)
+
+
+def bound(setting: Setting, runs: int, seed: int = 0) -> Floats:
+    """The same by an oracle [looks]: share of the runs in which it names the weakest group.
+
+    It knows how accurate every group is if it is the weak one and if it is not, and only has to find which
+    one is. It always asks the group that is weak with the highest probability.
+    """
+    budgets = range(_EVERY, setting.labels + 1, _EVERY)
+    return np.asarray(
+        np.mean([list(_told(setting, budgets, (seed, run))) for run in range(runs)], axis=0), np.float64
+    )
+
+
+def _told(setting: Setting, budgets: range, key: tuple[int, int]) -> Iterator[bool]:
+    rng = np.random.default_rng(key)
+    groups = setting.groups_of(rng)
+    sound, weak = (
+        special.expit(groups.logits + (groups.beyond - by)[:, None]).mean(axis=1)
+        for by in (0.0, setting.weaker)
+    )
+    truth = groups.probabilities(setting.weaker).mean(axis=1)
+    if_right, if_wrong = np.log(weak / sound), np.log((1 - weak) / (1 - sound))
+    odds = rng.uniform(0, 1e-9, setting.groups)  # log odds that a group is the weak one; ties at random
+    for spent in range(1, setting.labels + 1):
+        group = odds.argmax()
+        odds[group] += if_right[group] if rng.random() < truth[group] else if_wrong[group]
+        if spent in budgets:
+            yield bool(odds.argmax() == groups.weak)
 
 
 def coverage_table(runs: int) -> Table:
@@ -138,16 +195,26 @@ def coverage_table(runs: int) -> Table:
 
 
 def search_table(labels: int, runs: int) -> Table:
-    """How many labels it takes until the weakest of 200 groups is named, by policy."""
+    """How many labels it takes until the weakest of 200 groups is named, by policy, and by an oracle."""
+    setting, budgets = Setting(200, labels), range(_EVERY, labels + 1, _EVERY)
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    budgets = range(_EVERY, labels + 1, _EVERY)
     for policy in POLICIES:
-        shares = named(Setting(200, labels), policy, runs)
-        enough = np.flatnonzero(shares >= _FOUND)
-        first = float(budgets[enough[0]]) if enough.size else None
-        rows.append((policy, (first, *(100 * shares).tolist())))
-    columns = (f"labels until named in {_FOUND:.0%}", *(f"named after {budget:,}, %" for budget in budgets))
-    return Table(f"labels until the weakest of 200 groups is named; {runs} runs", "policy", columns, rows)
+        found = search(setting, policy, runs)
+        rows.append((policy, (_first(found.asked), _first(found.named), *(100 * found.named).tolist())))
+    told = bound(setting, runs)
+    rows.append(("oracle", (None, _first(told), *(100 * told).tolist())))
+    columns = (
+        f"labels until {_OFTEN} are of it in {_ENOUGH:.0%}",
+        f"until named in {_ENOUGH:.0%}",
+        *(f"named after {budget:,}, %" for budget in budgets),
+    )
+    return Table(f"the search for the weakest of 200 groups; {runs} runs", "policy", columns, rows)
+
+
+def _first(shares: Floats) -> float | None:
+    """Labels at the first look at which the share of runs suffices."""
+    enough = np.flatnonzero(shares >= _ENOUGH)
+    return float(_EVERY * (enough[0] + 1)) if enough.size else None
 
 
 def main() -> None:

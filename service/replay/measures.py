@@ -80,13 +80,16 @@ class AccuracyErrors(_AtLabels):
 
     def _look(self, beliefs: AccuracyBeliefs) -> dict[str, Floats]:
         shares, truth, mean = self._shares, self._truth, beliefs.mixture.mean()
-        # A pool of n items knows its accuracy in steps of 1 / n; an equal-tailed interval never holds 1.
+        # As in the service: one-sided where all labels agree.
+        some, correct = beliefs.observed > 0, beliefs.observed_correct
+        to_zero, to_one = some & (correct == 0), some & (correct == beliefs.observed)
+        # A pool of n items knows its accuracy in steps of 1 / n.
         half_step = 0.5 / self._pool.sizes
         below = beliefs.mixture.probability_below(np.clip(truth - half_step, 0.0, 1.0))
         above = beliefs.mixture.probability_below(np.clip(truth + half_step, 0.0, 1.0))
         found = {
             "rmse": np.sqrt((shares * (mean - truth) ** 2).sum(axis=1)),
-            "coverage": ((below < 1 - self._tail) & (above > self._tail)).mean(axis=1),
+            "coverage": (((below < 1 - self._tail) | to_one) & ((above > self._tail) | to_zero)).mean(axis=1),
         }
         overall = overall_accuracy(beliefs, shares)
         rank = overall.probability_below(self._overall)[:, 0]

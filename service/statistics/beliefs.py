@@ -47,7 +47,9 @@ class AccuracyBeliefs(Beliefs):
 
     def __init__(self, mixture: BetaMixture) -> None:
         self.mixture = mixture
-        self._every = np.arange(len(mixture.weights))
+        runs, _, groups = mixture.alpha.shape
+        self._every = np.arange(runs)
+        self.observed, self.observed_correct = np.zeros((runs, groups)), np.zeros((runs, groups))
 
     @classmethod
     def fixed(cls, alpha: Floats, beta: Floats, runs: int) -> Self:
@@ -78,6 +80,11 @@ class AccuracyBeliefs(Beliefs):
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """See `Beliefs`."""
+        self.observed[runs, groups] += 1
+        self.observed_correct[runs, groups] += outcomes.correct
+        self._update(runs, groups, outcomes)
+
+    def _update(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         weights, alpha, beta = self.mixture.weights, self.mixture.alpha, self.mixture.beta
         correct = outcomes.correct[:, None]
         if weights.shape[1] > 1:
@@ -102,12 +109,11 @@ class LearnedAccuracy(AccuracyBeliefs):
         self._curve = GrowingCurve(prior, cells, runs)
         super().__init__(self._curve.fit.groups())
 
-    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """See `Beliefs`."""
+    def _update(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         if self._curve.observe(runs, groups, outcomes):
             self.mixture = self._curve.fit.groups()
         else:
-            super().observe(runs, groups, outcomes)
+            super()._update(runs, groups, outcomes)
 
     def refresh(self) -> None:
         """See `Beliefs`."""

@@ -20,7 +20,7 @@ from service.replay.measures import (
 )
 from service.replay.study import Study
 from service.replay.summary import comparison, crossing, identification
-from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy, Outcomes
 from service.statistics.comparison import rope_probabilities
 from service.statistics.confusion_beliefs import ConfusionBeliefs
 from service.statistics.curves import LearnedCurve
@@ -66,6 +66,18 @@ def test_coverage_counts_the_intervals_that_hold_the_truth() -> None:
 def test_an_interval_next_to_the_end_holds_an_accuracy_of_one() -> None:
     pool = plain_pool(right=[4, 4], wrong=[0, 4])
     assert looked(AccuracyErrors(pool, [0], 0.95), believing([5, 5], [1, 5])).per_run["coverage"] == 1
+
+
+@pytest.mark.parametrize(("correct", "holds"), [(1.0, [1.0]), (0.0, [0.5])])
+def test_the_interval_of_a_group_whose_labels_are_all_correct_ends_at_one(
+    correct: float, holds: list[float]
+) -> None:
+    # 4,000 of 4,000 are right, and its equal-tailed interval ends at .97; that of the other group holds.
+    pool = plain_pool(right=[4000, 10], wrong=[0, 10])
+    beliefs = believing([900, 10], [50, 10])
+    run, outcome = np.zeros(1, np.intp), np.array([correct])
+    beliefs.observe(run, run, Outcomes(outcome, np.zeros(1, np.intp), np.zeros(1, np.intp)))
+    assert looked(AccuracyErrors(pool, [0], 0.95), beliefs).per_run["coverage"][0].tolist() == holds
 
 
 def test_narrower_intervals_hold_the_truth_less_often() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.extremes import SETTINGS, Held, coverage
+from benchmarks.extremes import SETTINGS, Held, Setting, bound, coverage, search
 
 RUNS = 60
 CHANCE = 1.5 * (0.95 * 0.05 / RUNS) ** 0.5
@@ -35,3 +35,9 @@ def test_the_intervals_of_all_groups_hold(found: Held) -> None:
 @pytest.mark.parametrize("setting", ["20 groups alike, 200 labels", "200 groups, none weak, 400 labels"])
 def test_the_weakest_group_is_not_said_to_be_weaker_than_it_is_where_none_is_weak(setting: str) -> None:
     assert Held(*coverage(SETTINGS[setting], RUNS).mean(axis=0)).whichever >= 0.93
+
+
+def test_thompson_sampling_finds_the_weakest_group_later_than_an_oracle_but_sooner_than_chance() -> None:
+    setting = Setting(40, 500)
+    found = {policy: search(setting, policy, 24).named.mean() for policy in ("random", "thompson")}
+    assert found["random"] < found["thompson"] < bound(setting, 24).mean()
