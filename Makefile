@@ -88,6 +88,7 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, estimates, scrapes, curve
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.networks
 	$(BIN)/python -m benchmarks.extremes
+	$(BIN)/python -m benchmarks.annotators --runs 20
 	$(BIN)/python -m benchmarks.challengers
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images

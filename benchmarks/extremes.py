@@ -159,11 +159,12 @@ def bound(setting: Setting, runs: int, seed: int = 0) -> Floats:
     """
     budgets = range(_EVERY, setting.labels + 1, _EVERY)
     return np.asarray(
-        np.mean([list(_told(setting, budgets, (seed, run))) for run in range(runs)], axis=0), np.float64
+        np.mean([list(_named_by_oracle(setting, budgets, (seed, run))) for run in range(runs)], axis=0),
+        np.float64,
     )
 
 
-def _told(setting: Setting, budgets: range, key: tuple[int, int]) -> Iterator[bool]:
+def _named_by_oracle(setting: Setting, budgets: range, key: tuple[int, int]) -> Iterator[bool]:
     rng = np.random.default_rng(key)
     groups = setting.groups_of(rng)
     sound, weak = (
@@ -201,8 +202,8 @@ def search_table(labels: int, runs: int) -> Table:
     for policy in POLICIES:
         found = search(setting, policy, runs)
         rows.append((policy, (_first(found.asked), _first(found.named), *(100 * found.named).tolist())))
-    told = bound(setting, runs)
-    rows.append(("oracle", (None, _first(told), *(100 * told).tolist())))
+    oracle = bound(setting, runs)
+    rows.append(("oracle", (None, _first(oracle), *(100 * oracle).tolist())))
     columns = (
         f"labels until {_OFTEN} are of it in {_ENOUGH:.0%}",
         f"until named in {_ENOUGH:.0%}",

@@ -144,3 +144,8 @@ class Columns:
 
     def _refuse(self, problem: str) -> NoReturn:
         raise RecordingError(self.source, problem)
+
+
+def no_attribute(attribute: str, kind: str, names: Sequence[str]) -> str:
+    """What is wrong where a file lacks an attribute, and what to do."""
+    return f"there is no {kind} '{attribute}'; choose one of {', '.join(names)}, or record it"

@@ -10,6 +10,7 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
+from service.replay.annotators_command import annotator_tables, load_crowd
 from service.replay.challenge_command import challenge_tables
 from service.replay.conclusions import conclusions
 from service.replay.digits import by_region, digits_recordings, digits_voters
@@ -18,7 +19,7 @@ from service.replay.ensemble_command import ensemble_tables
 from service.replay.fault_command import PREDICTED_CLASS, fault_group, fault_report
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper, load_superclasses
-from service.replay.options import DIGITS, FAULT, completed
+from service.replay.options import ANNOTATORS, DIGITS, FAULT, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
@@ -36,9 +37,13 @@ def replay(options: argparse.Namespace) -> int:
     """Run the command."""
     options = completed(options)
     make_directory(options.plots)
-    recordings = [recording for name in options.files for recording in _recordings(name, options)]
     with workers(options.jobs, for_programs=options.json) as crew:
-        reports = _reports(recordings, options, crew)
+        if options.task == ANNOTATORS:
+            crowds = [load_crowd(Path(name)) for name in options.files]
+            reports = [Report([], annotator_tables(crowd, options, crew)) for crowd in crowds]
+        else:
+            recordings = [recording for name in options.files for recording in _recordings(name, options)]
+            reports = _reports(recordings, options, crew)
     if options.json and options.task != FAULT:
         tables = [table for report in reports for table in report.tables]
         print_tables(tables, as_json=True, as_markdown=False)

@@ -28,7 +28,8 @@ measure how well the method knows the truth after so many labels. Nothing is nee
 FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
 .parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
 --task ensemble three. With --task ensemble all files are members of one ensemble, with --task challenge there
-are two, the champion first; else each is by itself. What is concluded comes first.
+are two, the champion first; else each is by itself. With --task annotators a file has predicted [N] and
+answers [N, people]. What is concluded comes first.
 """
 
 EPILOG = """\
@@ -44,6 +45,7 @@ examples:
   credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
   credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
+  credence replay ANSWERS.npz --task annotators            accuracy from the answers of people who err
 """
 
 Binning = Literal["equal_width", "equal_size"]
@@ -69,14 +71,18 @@ FAULT: Final = "fault"
 OF_FAULT: Final[Mapping[str, Any]] = {"drop": 0.1, "labels_per_day": 50, "days_before": 30, "runs": 20}
 """Defaults of the options of this task."""
 
+ANNOTATORS: Final = "annotators"
+"""The task for a file of the answers of several people."""
+
 MARGIN: Final = 0.01
 """Region of a challenge."""
 
 LABELS: Final[Mapping[str, tuple[int, ...]]] = {
     "performance": (10, 20, 50, 100),
     "ensemble": (20, 50, 100),
+    ANNOTATORS: (100, 300, 900),
 }
-"""How many are asked for by the tasks that hold one class against all others."""
+"""How many are asked for by the tasks that are not of groups."""
 
 _OF_GROUPS = (
     *("metric", "grouping", "group_by", "superclasses", "score_bins", "binning"),
@@ -91,6 +97,7 @@ _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "performance": (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
     "ensemble": (*_OF_ONE_CLASS, "ensemble"),
     "challenge": ("region", "interval"),
+    ANNOTATORS: ("labels", "interval"),
     FAULT: (
         *("fault", "drop", "labels_per_day", "half_life_days", "days_before", "threshold", "interval"),
         *("group_by", "policy", "score_bins", "binning"),
@@ -131,7 +138,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="recorded predictions, or `digits`")
     question = parser.add_argument_group("what is asked")
-    question.add_argument("--task", default="estimation", choices=sorted([*METRICS, FAULT]))
+    question.add_argument("--task", default="estimation", choices=sorted([*METRICS, FAULT, ANNOTATORS]))
     # The ensemble has but one metric, and takes no --metric.
     metrics = {metric for task, names in METRICS.items() if task != "ensemble" for metric in names}
     question.add_argument("--metric", choices=sorted(metrics))
@@ -223,7 +230,7 @@ def _add_fault(parser: argparse.ArgumentParser) -> None:
 
 def _add_one_class(parser: argparse.ArgumentParser) -> None:
     """Add the options of the tasks that hold one class against all others."""
-    group = parser.add_argument_group(f"of the tasks {' and '.join(LABELS)}")
+    group = parser.add_argument_group(f"of the tasks {', '.join(LABELS)}")
     group.add_argument(
         "--positive-class",
         type=class_or_all,
@@ -235,7 +242,7 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
         "--labels",
         type=counts,
         metavar="N,...",
-        help=f"how many to ask for, with ensemble for each member (default: {defaults})",
+        help=f"how many to ask for, of each member or about how many items (default: {defaults})",
     )
     group = parser.add_argument_group(
         "of the task performance",

@@ -1,23 +1,18 @@
-"""Readers of recordings: archives of arrays, tables of text, and Parquet with pyarrow, which is an extra."""
+"""Readers of recordings: tables of text, and Parquet with pyarrow, which is an extra."""
 
 from __future__ import annotations
 
 import csv
-import zlib
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from service.domain.errors import RecordingError
-from service.replay.columns import Columns
-
-_UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
-"""What numpy and zipfile raise for archives that are damaged, encrypted, or none at all."""
+from service.replay.columns import Columns, no_attribute
 
 _LABEL_COLUMNS = ("label", "labels", "true_class")
 
@@ -25,64 +20,6 @@ _LISTS = "probabilities"
 
 _BATCH_ROWS = 8_192
 """Rows are copied into the table so many at a time, so that no second one stands beside it."""
-
-
-def read_npz(path: Path, *, decision_values: bool = False, attribute: str | None = None) -> Columns:
-    """Read the arrays `probabilities` and `labels`, and where they are, `predicted` and `decision_values`.
-
-    Decision values and an attribute are read only if they are wished; other arrays are ignored.
-
-    Raises:
-        RecordingError: it is no such archive, or an array is missing or cannot be read.
-        OSError: the file cannot be opened.
-    """
-    # numpy leaves a file open that it opened itself and could not read.
-    with path.open("rb") as handle:
-        try:
-            archive = np.load(handle, allow_pickle=False)
-            names = archive.files
-        # One array by itself has no files.
-        except (*_UNREADABLE, AttributeError) as error:
-            raise RecordingError(
-                path,
-                "it is no npz archive, or a damaged one; write it again with numpy.savez or "
-                "numpy.savez_compressed",
-            ) from error
-        for name in ("probabilities", "labels"):
-            if name not in names:
-                raise RecordingError(
-                    path,
-                    f"there is no array '{name}'; save it with "
-                    "numpy.savez(path, probabilities=..., labels=...)",
-                )
-        wished = ["probabilities", "labels", "predicted", *(["decision_values"] if decision_values else [])]
-        if attribute is not None and attribute not in names:
-            raise RecordingError(path, _no_attribute(attribute, "array", names))
-        wished += [attribute] if attribute is not None else []
-        arrays = {name: _array(path, archive, name) for name in wished if name in names}
-        return Columns(
-            path,
-            arrays["probabilities"],
-            arrays["labels"],
-            arrays.get("predicted"),
-            arrays.get("decision_values"),
-            attribute=None if attribute is None else arrays[attribute],
-        )
-
-
-def _no_attribute(attribute: str, kind: str, names: Sequence[str]) -> str:
-    return f"there is no {kind} '{attribute}'; choose one of {', '.join(names)}, or record it"
-
-
-def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(archive[name])
-    except _UNREADABLE as error:
-        raise RecordingError(
-            path,
-            f"array '{name}' is damaged, or holds Python objects, which are never unpickled; "
-            "save it again as numbers",
-        ) from error
 
 
 def read_text(path: Path, *, attribute: str | None = None) -> Columns:
@@ -125,7 +62,7 @@ def _read_named(path: Path, rows: Mapping[int, str], delimiter: str, attribute: 
     lines = csv.reader(rows.values(), delimiter=delimiter, skipinitialspace=True)
     header, *table = [[word.strip() for word in words] for words in lines] or [[]]
     if attribute not in header:
-        raise RecordingError(path, _no_attribute(attribute, "column in the header line", header))
+        raise RecordingError(path, no_attribute(attribute, "column in the header line", header))
     label = next((name for name in _LABEL_COLUMNS if name in header), header[0])
     scores = _probability_columns(path, header) if any(map(_is_score, header)) else None
     scores = scores or [name for name in header if name not in {attribute, label, "predicted"}]
@@ -220,7 +157,7 @@ def _read(path: Path, file: Any, attribute: str | None) -> Columns:
     if label is None:
         raise RecordingError(path, f"there is no column of true classes; name it {', '.join(_LABEL_COLUMNS)}")
     if attribute is not None and attribute not in names:
-        raise RecordingError(path, _no_attribute(attribute, "column", names))
+        raise RecordingError(path, no_attribute(attribute, "column", names))
     sources = _probability_columns(path, names)
     _check_types(path, file.schema_arrow, sources)
     wished = [label, "predicted" if "predicted" in names else None, attribute]

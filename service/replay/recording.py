@@ -14,8 +14,9 @@ import numpy.typing as npt
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import MISSING
 from service.domain.errors import RecordingError
+from service.replay.archives import read_npz
 from service.replay.columns import Columns
-from service.replay.readers import read_npz, read_parquet, read_text
+from service.replay.readers import read_parquet, read_text
 
 _READERS: dict[str, Callable[..., Columns]] = {
     ".npz": read_npz,

@@ -1,0 +1,197 @@
+"""`credence replay --task annotators`: accuracy from the answers of people who err, few of them per item."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from service.domain.arrays import Flags, Indices, Ints
+from service.domain.errors import RecordingError
+from service.replay.archives import read_arrays
+from service.replay.options import ANNOTATORS, LABELS
+from service.replay.tables import Cell, Table
+from service.replay.workers import Workers
+from service.statistics import beta as betas
+from service.statistics.annotators import Answers, sample_truth
+
+MOST: Final = 3
+"""Answers about an item, at most."""
+
+DOUBTED, AUDITED = 0.5, 0.15
+"""Share of items with further answers, if the first one is not the predicted class, and if it is."""
+
+NOBODY = -1
+"""Stands for an answer that nobody gave."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """What several people answered about the items of a classifier; classes are numbers from 0."""
+
+    name: str
+    predicted: Ints  # [N]
+    answers: Ints  # of every person, `NOBODY` where there is none [N, people]
+    truth: Ints  # [N]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return 1 + int(max(self.predicted.max(), self.answers.max(), self.truth.max()))
+
+    @property
+    def correct(self) -> Flags:
+        """Whether predictions are the truth [N]."""
+        correct: Flags = self.predicted == self.truth
+        return correct
+
+
+def load_crowd(path: Path) -> Crowd:
+    """Read the arrays `predicted` [N] and `answers` [N, people], and `labels` [N] if there are any.
+
+    Without labels, the truth is what most people answered, and items on which no class has the most answers
+    are left out.
+
+    Raises:
+        RecordingError: the file cannot be used.
+    """
+    try:
+        arrays = read_arrays(path, needed=("predicted", "answers"), wished=("labels",))
+    except OSError as error:
+        raise RecordingError(path, f"it cannot be read ({error.strerror}); check the path") from error
+    predicted, answers = (_numbers(path, name, arrays[name]) for name in ("predicted", "answers"))
+    rows = len(predicted) if predicted.ndim == 1 else 0
+    if answers.ndim != 2 or len(answers) != rows or not answers.size:  # noqa: PLR2004 - [N, people]
+        raise RecordingError(
+            path,
+            f"predicted must be [N], and answers [N, people]; they have the shapes {list(predicted.shape)} "
+            f"and {list(answers.shape)}",
+        )
+    labels = _numbers(path, "labels", arrays["labels"]) if "labels" in arrays else _majority(answers)
+    if labels.shape != (rows,):
+        raise RecordingError(path, f"labels must be [{rows}], as predicted; they are {list(labels.shape)}")
+    if predicted.min() < 0 or answers.min() < NOBODY:
+        raise RecordingError(path, "a class is below 0; number them from 0, with -1 for a missing answer")
+    used = np.flatnonzero((labels >= 0) & (answers >= 0).any(axis=1))
+    if not used.size:
+        raise RecordingError(path, "no item has both a true class and an answer; record some")
+    return Crowd(path.stem, predicted[used], answers[used], labels[used])
+
+
+def _numbers(path: Path, name: str, values: npt.NDArray[Any]) -> Ints:
+    if not np.issubdtype(values.dtype, np.integer):
+        raise RecordingError(
+            path, f"{name} must be whole numbers, not {values.dtype}; save classes as numbers"
+        )
+    return values.astype(np.int64)
+
+
+def _majority(answers: Ints) -> Ints:
+    """The class that most people answered [N]; `NOBODY` where no class has the most."""
+    votes = np.stack([(answers == each).sum(axis=1) for each in range(int(answers.max()) + 1)], axis=1)
+    ranked = np.sort(votes, axis=1)
+    second = ranked[:, -2] if votes.shape[1] > 1 else np.zeros(len(votes), np.int64)
+    return np.where(ranked[:, -1] > second, votes.argmax(axis=1), NOBODY)
+
+
+class Interval(NamedTuple):
+    """Of the accuracy."""
+
+    lower: float
+    upper: float
+
+
+class Intervals(NamedTuple):
+    """What answers about so many items tell of the accuracy."""
+
+    answers: float  # per item
+    first: Interval  # if the first answer about an item is its true class
+    people: Interval  # if people err
+    clean: Interval  # from true classes of the same items
+
+
+def measured(crowd: Crowd, items: int, mass: float, rng: np.random.Generator) -> Intervals:
+    """Intervals from answers about so many random items, of one to three people each."""
+    chosen = rng.permutation(len(crowd.predicted))[:items]
+    asked = [_asked(crowd, int(item), rng) for item in chosen]
+    counts = [len(each) for each in asked]
+    people = np.concatenate(asked)
+    about = np.repeat(np.arange(len(chosen)), counts)
+    agrees = crowd.answers[chosen[about], people] == crowd.predicted[chosen[about]]
+    draws = sample_truth(
+        Answers(about, people, agrees, np.zeros(len(chosen), np.intp), crowd.answers.shape[1], crowd.classes),
+        rng,
+    )
+    tails = (1 - mass) / 2, (1 + mass) / 2
+    firsts = agrees[np.cumsum([0, *counts[:-1]])]
+    return Intervals(
+        len(people) / len(chosen),
+        _of_counts(firsts, mass),
+        Interval(*np.quantile(draws.accuracy[:, 0], tails).tolist()),
+        _of_counts(crowd.correct[chosen], mass),
+    )
+
+
+def _asked(crowd: Crowd, item: int, rng: np.random.Generator) -> Indices:
+    """People who answer about an item: one, or more if the answer is doubted or audited."""
+    people = rng.permutation(np.flatnonzero(crowd.answers[item] != NOBODY))
+    agrees = crowd.answers[item, people[0]] == crowd.predicted[item]
+    return people[: MOST if rng.random() < (AUDITED if agrees else DOUBTED) else 1]
+
+
+def _of_counts(correct: Flags, mass: float) -> Interval:
+    right = np.array([float(correct.sum())])
+    lower, upper = betas.interval(1 + right, 1 + len(correct) - right, mass)
+    return Interval(float(lower[0]), float(upper[0]))
+
+
+def annotator_tables(crowd: Crowd, options: argparse.Namespace, crew: Workers) -> list[Table]:
+    """Replay a file of answers, and tell how often intervals contain the accuracy over all its items.
+
+    Raises:
+        RecordingError: an option cannot be used for this task.
+    """
+    if options.plots:
+        raise RecordingError("--plots", "the task annotators draws nothing; leave it out")
+    size, truth = len(crowd.predicted), float(crowd.correct.mean())
+    numbers = options.labels or [number for number in LABELS[ANNOTATORS] if number <= size] or [size]
+    if max(numbers) > size:
+        raise RecordingError("--labels", f"{crowd.name} has {size} items; ask about no more than these")
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for items in numbers:
+        given = [(crowd, items, options.interval, options.seed, run) for run in range(options.runs)]
+        rows.append((str(items), tuple(_figures(crew.each(run_once, given, f"{items} items"), truth))))
+    columns = (
+        *("answers per item", "by first answers, hold, %", "their width, points"),
+        *("if people err, hold, %", "width, points", "times as wide as of true classes"),
+    )
+    notes = (
+        f"The accuracy is {100 * truth:.1f}% of {size:,} items, answered by {crowd.answers.shape[1]} people.",
+        f"{DOUBTED:.0%} of items have {MOST} answers if the first contradicts the model, else {AUDITED:.0%}.",
+        f"{options.runs} runs, seed {options.seed}.",
+    )
+    title = f"{crowd.name}: {options.interval:.0%} intervals of the accuracy"
+    return [Table(title, "items", columns, rows, notes=notes)]
+
+
+def run_once(crowd: Crowd, items: int, mass: float, seed: int, run: int) -> Intervals:
+    """One run: a function of its arguments alone, whoever runs it."""
+    return measured(crowd, items, mass, np.random.default_rng([seed, run, items]))
+
+
+def _figures(found: Sequence[Intervals], truth: float) -> Iterator[float]:
+    yield float(np.mean([each.answers for each in found]))
+    widths = {
+        name: float(np.mean([getattr(each, name).upper - getattr(each, name).lower for each in found]))
+        for name in ("first", "people", "clean")
+    }
+    for name in ("first", "people"):
+        inside = [getattr(each, name).lower <= truth <= getattr(each, name).upper for each in found]
+        yield 100 * float(np.mean(inside))
+        yield 100 * widths[name]
+    yield widths["people"] / widths["clean"]

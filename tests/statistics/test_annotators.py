@@ -1,0 +1,108 @@
+"""What answers of people who err tell: closed forms at the ends; between, ranks of draws from the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from service.statistics.annotators import AnnotatorPrior, Answers, sample_truth
+
+NEVER_ERR = AnnotatorPrior(
+    ability=(40.0, 0.01), harder=(0.0, 0.01), log_difficulty=(-5.0, 0.01), log_unlike=(-5.0, 0.01)
+)
+GUESS = AnnotatorPrior(ability=(0.0, 0.01), log_unlike=(-5.0, 0.01))
+
+
+def one_answer_each(agrees: list[bool], people: int = 4, classes: int = 2) -> Answers:
+    """About every item, by one person after the other."""
+    items = np.arange(len(agrees))
+    return Answers(items, items % people, np.array(agrees), np.zeros_like(items), people, classes)
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_answers_of_people_who_never_err_count_as_true_classes(classes: int) -> None:
+    draws = sample_truth(
+        one_answer_each([True] * 30 + [False] * 10, classes=classes),
+        np.random.default_rng(1),
+        prior=NEVER_ERR,
+        sweeps=4_000,
+    )
+    expected = stats.beta(31, 11)
+    accuracy = draws.accuracy[:, 0]
+    assert accuracy.mean() == pytest.approx(expected.mean(), abs=0.1 * expected.std())
+    assert accuracy.std() == pytest.approx(expected.std(), rel=0.1)
+    np.testing.assert_allclose(draws.correct, [1] * 30 + [0] * 10, atol=1e-3)
+
+
+def test_answers_of_people_who_guess_tell_nothing() -> None:
+    answers = one_answer_each([True] * 30 + [False] * 10)
+    accuracy = sample_truth(answers, np.random.default_rng(1), prior=GUESS, sweeps=6_000).accuracy[:, 0]
+    assert accuracy.mean() == pytest.approx(0.5, abs=0.05)
+    assert accuracy.std() == pytest.approx(12**-0.5, rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_draws() -> None:
+    answers = one_answer_each([True, False, True])
+    one, other = (sample_truth(answers, np.random.default_rng(3), sweeps=60, warm_up=40) for _ in range(2))
+    np.testing.assert_array_equal(one.accuracy, other.accuracy)
+    np.testing.assert_array_equal(one.reliability, other.reliability)
+
+
+def test_every_stratum_has_an_accuracy_of_its_own() -> None:
+    items = np.arange(80)
+    answers = Answers(items, items % 4, items % 40 < np.where(items < 40, 38, 10), items // 40, 4, 2)
+    good, bad = sample_truth(answers, np.random.default_rng(1), prior=NEVER_ERR).accuracy.mean(axis=0)
+    assert good == pytest.approx(39 / 42, abs=0.02)
+    assert bad == pytest.approx(11 / 42, abs=0.02)
+
+
+def drawn_from_the_prior(
+    rng: np.random.Generator, prior: AnnotatorPrior, classes: int
+) -> tuple[Answers, float]:
+    """Answers as the model says they come about, three about every other item; and the accuracy."""
+    people, count = 6, 40
+    ability, harder, log_difficulty, log_unlike, fooled = (
+        rng.normal(*each)
+        for each in (prior.ability, prior.harder, prior.log_difficulty, prior.log_unlike, prior.fooled)
+    )
+    abilities = ability + np.exp(log_unlike) * rng.standard_t(4, people)
+    accuracy = rng.random()
+    correct = rng.random(count) < accuracy
+    ease = np.exp(-np.exp(log_difficulty) * rng.normal(size=count) - np.where(correct, 0, harder))
+    items = np.repeat(np.arange(count), [1, 3] * (count // 2))
+    annotators = np.concatenate([rng.permutation(people)[:size] for size in [1, 3] * (count // 2)])
+    known = np.tanh(0.5 * abilities[annotators] * ease[items])
+    right = np.where(known > 0, 1 / classes + (1 - 1 / classes) * known, (1 + known) / classes)
+    misled = special.expit(fooled - np.log(classes - 2)) if classes > 2 else 1.0
+    agrees = rng.random(len(items)) < np.where(correct[items], right, misled * (1 - right))
+    return Answers(items, annotators, agrees, np.zeros(count, np.intp), people, classes), accuracy
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_the_accuracy_ranks_uniformly_among_draws_of_its_posterior(classes: int) -> None:
+    # Talts et al. (2018): so it is if and only if draws are from the posterior.
+    prior, ranks = AnnotatorPrior(), []
+    for run in range(80):
+        rng = np.random.default_rng([classes, run])
+        answers, accuracy = drawn_from_the_prior(rng, prior, classes)
+        draws = sample_truth(answers, rng, sweeps=400, warm_up=160).accuracy[:, 0]
+        ranks.append(float((draws < accuracy).mean()))
+    assert stats.kstest(ranks, "uniform").pvalue > 0.001
+
+
+def test_a_person_who_guesses_is_found() -> None:
+    rng = np.random.default_rng(5)
+    people, count = 8, 400
+    items, annotators = (
+        np.repeat(np.arange(count), 2),
+        rng.permuted(np.tile(np.arange(people), (count, 1)), axis=1),
+    )
+    annotators = annotators[:, :2].ravel()
+    correct = rng.random(count) < 0.9
+    right = rng.random(2 * count) < np.where(annotators == 0, 0.5, 0.95)
+    answers = Answers(items, annotators, right == correct[items], np.zeros(count, np.intp), people, 2)
+    reliability = sample_truth(answers, rng).reliability
+    low, high = np.quantile(reliability, [0.025, 0.975], axis=0)
+    assert high[0] < low[1:].min()
+    assert low[0] < 0.5 < high[0]
