@@ -56,10 +56,7 @@ class AnnotatorPrior:
     harder: tuple[float, float] = (1.0, 1.0)  # h: how much more difficult wrongly predicted items are
     log_difficulty: tuple[float, float] = (-0.36, 0.7)  # log of the difficulties' standard deviation
     log_unlike: tuple[float, float] = (-0.36, 0.5)  # log of the scale of the abilities
-    fooled: tuple[float, float] = (
-        0.5,
-        1.2,
-    )  # logit of k, less that if all wrong classes are equally frequent
+    fooled: tuple[float, float] = (0.5, 1.2)  # logit of k, less that of equally frequent wrong classes
 
 
 class TruthDraws(NamedTuple):
@@ -134,14 +131,11 @@ class _Chain:
         answers = self.answers
         self._strata = np.bincount(answers.strata)
         self._starts = np.searchsorted(answers.items, np.arange(len(answers.strata)))
-        means, self._deviations = (np.array(each) for each in zip(*self._priors, strict=True))
-        self.state = _State(
-            _Shared(*means.tolist()),
-            np.full(answers.annotator_count, means[0]),
-            np.full(len(self._strata), 0.8),
-        )
+        shared = _Shared(*(mean for mean, _ in self._priors))
+        abilities = np.full(answers.annotator_count, shared.ability)
+        self.state = _State(shared, abilities, np.full(len(self._strata), 0.8))
         # Of two classes nothing tells k, which is 1.
-        self._moved = np.flatnonzero([True, True, True, True, answers.classes > 2, True])  # noqa: PLR2004
+        self._moved = np.flatnonzero([True, True, True, True, answers.classes > _PAIR, True])
         self._visited: list[Floats] = []
         self._root: Floats | None = None
         self._likelihood = self._of_items(self.state)
@@ -164,7 +158,7 @@ class _Chain:
         self._visited.append(np.append(self.state.shared, special.logit(self.state.accuracy).mean()))
 
     def adapt(self) -> None:
-        """Propose steps from now on as what was visited recent is spread (Haario et al., Bernoulli 2001)."""
+        """Propose steps from now on as recent states are spread (Haario et al., Bernoulli 2001)."""
         recent = np.array(self._visited[len(self._visited) // 3 :])[:, self._moved]
         size = len(self._moved)
         spread = np.cov(recent.T) + 1e-4 * np.eye(size)
