@@ -83,10 +83,10 @@ def drawn_from_the_prior(
 def test_the_accuracy_ranks_uniformly_among_draws_of_its_posterior(classes: int) -> None:
     # Talts et al. (2018): so it is if and only if draws are from the posterior.
     prior, ranks = AnnotatorPrior(), []
-    for run in range(80):
+    for run in range(50):
         rng = np.random.default_rng([classes, run])
         answers, accuracy = drawn_from_the_prior(rng, prior, classes)
-        draws = sample_truth(answers, rng, sweeps=400, warm_up=160).accuracy[:, 0]
+        draws = sample_truth(answers, rng, sweeps=320, warm_up=120).accuracy[:, 0]
         ranks.append(float((draws < accuracy).mean()))
     assert stats.kstest(ranks, "uniform").pvalue > 0.001
 
