@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from service.domain.arrays import Floats, Ints
-from service.replay.annotators_command import Crowd, Interval, measured
+from service.replay.annotators_command import COLUMNS, Crowd, Summary, measured, summary
 from service.replay.tables import Cell, Table, print_tables
 
 MASS: Final = 0.95
@@ -89,57 +89,22 @@ WORLDS: Final[Mapping[str, World]] = {
 }
 
 
-class Held(NamedTuple):
-    """Shares of the intervals that hold the accuracy, and their mean widths."""
-
-    first: float
-    first_width: float
-    people: float
-    people_width: float
-    times: float  # as wide as with true classes
-    answers: float  # per item
-
-
-def held(world: World, items: int, runs: int, seed: int = 0) -> Held:
+def held(world: World, items: int, runs: int, seed: int = 0) -> Summary:
     """Over many runs, each with people and items of its own."""
-    found: list[Floats] = []
+    found = []
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
-        estimated = measured(world.crowd(items, rng), items, MASS, rng)
-        figures = [
-            value for interval in (estimated.first, estimated.people) for value in _judged(interval, world)
-        ]
-        found.append(np.array([*figures, estimated.clean.upper - estimated.clean.lower, estimated.answers]))
-    first, first_width, people, people_width, clean, answers = np.mean(found, axis=0).tolist()
-    return Held(first, first_width, people, people_width, people_width / clean, answers)
-
-
-def _judged(interval: Interval, world: World) -> tuple[float, float]:
-    return float(interval.lower <= world.accuracy <= interval.upper), interval.upper - interval.lower
+        found.append(measured(world.crowd(items, rng), items, MASS, rng))
+    return summary(found, world.accuracy)
 
 
 def table(items: int, runs: int) -> Table:
     """Of all worlds."""
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for name, world in WORLDS.items():
-        found = held(world, items, runs)
-        rows.append(
-            (
-                name,
-                (
-                    *(100 * found.first, 100 * found.first_width),
-                    *(100 * found.people, 100 * found.people_width),
-                    *(found.times, found.answers),
-                ),
-            )
-        )
-    columns = (
-        *("by first answers, hold, %", "their width, points", "if people err, hold, %", "width, points"),
-        *("times as wide as of true classes", "answers per item"),
-    )
-    return Table(
-        f"{MASS:.0%} intervals of the accuracy from {items} items; {runs} runs", "world", columns, rows
-    )
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
+        (name, held(world, items, runs).cells()) for name, world in WORLDS.items()
+    ]
+    title = f"{MASS:.0%} intervals of the accuracy from {items} items; {runs} runs"
+    return Table(title, "world", COLUMNS, rows)
 
 
 def main() -> None:

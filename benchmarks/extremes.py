@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from benchmarks.cell_worlds import BINS, Look, World, watch
-from service.domain.arrays import Floats
+from service.domain.arrays import Flags, Floats
 from service.replay.tables import Cell, Table, print_tables
 from service.statistics.policies import POLICIES
 from service.statistics.weakest import weakest_lower_end
@@ -38,10 +38,14 @@ class Groups(NamedTuple):
     beyond: Floats  # by how much groups are more accurate than their scores say [groups]
     weak: int  # the group that is less accurate
 
-    def probabilities(self, weaker: float) -> Floats:
-        """That items are right, if the weak group is so much weaker [groups, items]."""
-        beyond = self.beyond - weaker * (np.arange(len(self.beyond)) == self.weak)
-        return np.asarray(special.expit(self.logits + beyond[:, None]), np.float64)
+    @property
+    def is_weak(self) -> Flags:
+        """Of every group [groups]."""
+        return np.asarray(np.arange(len(self.beyond)) == self.weak, np.bool_)
+
+    def probabilities(self, weaker: float | Floats) -> Floats:
+        """That items are right, if groups are so much weaker [groups, items]."""
+        return np.asarray(special.expit(self.logits + (self.beyond - weaker)[:, None]), np.float64)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,10 @@ class Setting:
     def world(self, rng: np.random.Generator) -> World:
         """The same as cells."""
         groups = self.groups_of(rng)
-        right, scores = groups.probabilities(self.weaker), special.expit(groups.logits)
+        right, scores = (
+            groups.probabilities(np.where(groups.is_weak, self.weaker, 0.0)),
+            special.expit(groups.logits),
+        )
         bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
         cells = (np.arange(self.groups)[:, None] * BINS + bins).ravel()
         shape, size = (self.groups, BINS), self.groups * BINS
@@ -167,11 +174,8 @@ def bound(setting: Setting, runs: int, seed: int = 0) -> Floats:
 def _named_by_oracle(setting: Setting, budgets: range, key: tuple[int, int]) -> Iterator[bool]:
     rng = np.random.default_rng(key)
     groups = setting.groups_of(rng)
-    sound, weak = (
-        special.expit(groups.logits + (groups.beyond - by)[:, None]).mean(axis=1)
-        for by in (0.0, setting.weaker)
-    )
-    truth = groups.probabilities(setting.weaker).mean(axis=1)
+    sound, weak = (groups.probabilities(by).mean(axis=1) for by in (0.0, setting.weaker))
+    truth = np.where(groups.is_weak, weak, sound)
     if_right, if_wrong = np.log(weak / sound), np.log((1 - weak) / (1 - sound))
     odds = rng.uniform(0, 1e-9, setting.groups)  # log odds that a group is the weak one; ties at random
     for spent in range(1, setting.labels + 1):

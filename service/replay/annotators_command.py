@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from service.domain.arrays import Flags, Indices, Ints
 from service.domain.errors import RecordingError
 from service.replay.archives import read_arrays
-from service.replay.options import ANNOTATORS, LABELS
+from service.replay.one_class import label_counts
 from service.replay.tables import Cell, Table
 from service.replay.workers import Workers
 from service.statistics import beta as betas
@@ -105,6 +105,15 @@ class Interval(NamedTuple):
     lower: float
     upper: float
 
+    @property
+    def width(self) -> float:
+        """Its width."""
+        return self.upper - self.lower
+
+    def holds(self, truth: float) -> bool:
+        """Whether the truth is inside."""
+        return self.lower <= truth <= self.upper
+
 
 class Intervals(NamedTuple):
     """What answers about so many items tell of the accuracy."""
@@ -113,6 +122,42 @@ class Intervals(NamedTuple):
     first: Interval  # if the first answer about an item is its true class
     people: Interval  # if people err
     clean: Interval  # from true classes of the same items
+
+
+class Summary(NamedTuple):
+    """Of many runs: shares of the intervals that hold the truth, and mean widths."""
+
+    answers: float  # per item
+    first: float
+    first_width: float
+    people: float
+    people_width: float
+    times: float  # as wide as of true classes
+
+    def cells(self) -> tuple[float, ...]:
+        """For a table with `COLUMNS`: shares in percent, widths in points."""
+        return (self.answers, *(100 * share for share in self[1:-1]), self.times)
+
+
+COLUMNS: Final = (
+    *("answers per item", "by first answers, hold, %", "their width, points"),
+    *("if people err, hold, %", "width, points", "times as wide as of true classes"),
+)
+
+
+def summary(found: Sequence[Intervals], truth: float) -> Summary:
+    """How good the intervals of many runs are."""
+    answers, first, first_width, people, people_width, clean_width = np.mean(
+        [
+            (
+                *(each.answers, each.first.holds(truth), each.first.width),
+                *(each.people.holds(truth), each.people.width, each.clean.width),
+            )
+            for each in found
+        ],
+        axis=0,
+    ).tolist()
+    return Summary(answers, first, first_width, people, people_width, people_width / clean_width)
 
 
 def measured(crowd: Crowd, items: int, mass: float, rng: np.random.Generator) -> Intervals:
@@ -159,39 +204,19 @@ def annotator_tables(crowd: Crowd, options: argparse.Namespace, crew: Workers) -
     if options.plots:
         raise RecordingError("--plots", "the task annotators draws nothing; leave it out")
     size, truth = len(crowd.predicted), float(crowd.correct.mean())
-    numbers = options.labels or [number for number in LABELS[ANNOTATORS] if number <= size] or [size]
-    if max(numbers) > size:
-        raise RecordingError("--labels", f"{crowd.name} has {size} items; ask about no more than these")
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for items in numbers:
+    for items in label_counts(options, size, "--labels", f"{crowd.name} has {size} items"):
         given = [(crowd, items, options.interval, options.seed, run) for run in range(options.runs)]
-        rows.append((str(items), tuple(_figures(crew.each(run_once, given, f"{items} items"), truth))))
-    columns = (
-        *("answers per item", "by first answers, hold, %", "their width, points"),
-        *("if people err, hold, %", "width, points", "times as wide as of true classes"),
-    )
+        rows.append((str(items), summary(crew.each(run_once, given, f"{items} items"), truth).cells()))
     notes = (
         f"The accuracy is {100 * truth:.1f}% of {size:,} items, answered by {crowd.answers.shape[1]} people.",
         f"{DOUBTED:.0%} of items have {MOST} answers if the first contradicts the model, else {AUDITED:.0%}.",
         f"{options.runs} runs, seed {options.seed}.",
     )
     title = f"{crowd.name}: {options.interval:.0%} intervals of the accuracy"
-    return [Table(title, "items", columns, rows, notes=notes)]
+    return [Table(title, "items", COLUMNS, rows, notes=notes)]
 
 
 def run_once(crowd: Crowd, items: int, mass: float, seed: int, run: int) -> Intervals:
     """One run: a function of its arguments alone, whoever runs it."""
     return measured(crowd, items, mass, np.random.default_rng([seed, run, items]))
-
-
-def _figures(found: Sequence[Intervals], truth: float) -> Iterator[float]:
-    yield float(np.mean([each.answers for each in found]))
-    widths = {
-        name: float(np.mean([getattr(each, name).upper - getattr(each, name).lower for each in found]))
-        for name in ("first", "people", "clean")
-    }
-    for name in ("first", "people"):
-        inside = [getattr(each, name).lower <= truth <= getattr(each, name).upper for each in found]
-        yield 100 * float(np.mean(inside))
-        yield 100 * widths[name]
-    yield widths["people"] / widths["clean"]

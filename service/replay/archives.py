@@ -18,8 +18,12 @@ _UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
 """What numpy and zipfile raise for archives that are damaged, encrypted, or none at all."""
 
 
-def read_arrays(path: Path, *, needed: Sequence[str], wished: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(
+    path: Path, *, needed: Sequence[str], wished: Sequence[str], attribute: str | None = None
+) -> dict[str, npt.NDArray[Any]]:
     """Read arrays of an npz archive, by name; those that are wished only where they are.
+
+    An attribute is needed too, if one is named.
 
     Raises:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
@@ -43,7 +47,10 @@ def read_arrays(path: Path, *, needed: Sequence[str], wished: Sequence[str]) -> 
                 raise RecordingError(
                     path, f"there is no array '{name}'; save it with numpy.savez(path, {arguments})"
                 )
-        return {name: _array(path, archive, name) for name in (*needed, *wished) if name in names}
+        if attribute is not None and attribute not in names:
+            raise RecordingError(path, no_attribute(attribute, "array", names))
+        read = (*needed, *wished, *([] if attribute is None else [attribute]))
+        return {name: _array(path, archive, name) for name in read if name in names}
 
 
 def read_npz(path: Path, *, decision_values: bool = False, attribute: str | None = None) -> Columns:
@@ -56,11 +63,7 @@ def read_npz(path: Path, *, decision_values: bool = False, attribute: str | None
         OSError: the file cannot be opened.
     """
     wished = ["predicted", *(["decision_values"] if decision_values else [])]
-    wished += [attribute] if attribute is not None else []
-    arrays = read_arrays(path, needed=("probabilities", "labels"), wished=wished)
-    if attribute is not None and attribute not in arrays:
-        with np.load(path, allow_pickle=False) as archive:
-            raise RecordingError(path, no_attribute(attribute, "array", archive.files))
+    arrays = read_arrays(path, needed=("probabilities", "labels"), wished=wished, attribute=attribute)
     return Columns(
         path,
         arrays["probabilities"],

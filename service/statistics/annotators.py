@@ -81,10 +81,9 @@ def sample_truth(
     """
     chain = _Chain(answers, prior or AnnotatorPrior(), rng)
     accuracy, reliability, correct = [], [], np.zeros(len(answers.strata))
-    for sweep in range(warm_up):
+    for _ in range(warm_up):
         chain.sweep()
-        if sweep % _ADAPTED == _ADAPTED - 1:
-            chain.adapt()
+        chain.adapt()
     for sweep in range(sweeps - warm_up):
         chain.sweep()
         if sweep % 2 == 0:
@@ -147,18 +146,21 @@ class _Chain:
 
     def sweep(self) -> None:
         """Move everything once."""
+        log_density = self._log_density(self.state, self._likelihood)
         for _ in range(2):
-            self._move_shared()
+            log_density = self._move_shared(log_density)
         correct, points = self._drawn_items()
         right = np.bincount(self.answers.strata, correct, len(self._strata))
         accuracy = self.rng.beta(1 + right, 1 + self._strata - right)
         self.state = replace(self.state, accuracy=np.clip(accuracy, _ENDS, 1 - _ENDS))
         self._move_abilities(correct, points)
         self._likelihood = self._of_items(self.state)
-        self._visited.append(np.append(self.state.shared, special.logit(self.state.accuracy).mean()))
 
     def adapt(self) -> None:
-        """Propose steps from now on as recent states are spread (Haario et al., Bernoulli 2001)."""
+        """Propose steps as recent states are spread, this one among them (Haario et al., Bernoulli 2001)."""
+        self._visited.append(np.append(self.state.shared, special.logit(self.state.accuracy).mean()))
+        if len(self._visited) % _ADAPTED:
+            return
         recent = np.array(self._visited[len(self._visited) // 3 :])[:, self._moved]
         size = len(self._moved)
         spread = np.cov(recent.T) + 1e-4 * np.eye(size)
@@ -215,8 +217,11 @@ class _Chain:
         logs = -0.5 * (_TAIL + 1) * np.log1p(deviations**2 / _TAIL) - shared.log_unlike
         return np.asarray(logs, np.float64)
 
-    def _move_shared(self) -> None:
-        """A Metropolis step of what all items share; people and strata move along."""
+    def _move_shared(self, log_density: float) -> float:
+        """A Metropolis step of what all items share; people and strata move along.
+
+        The log density of the state is given, and that of the next one returned.
+        """
         rng, state = self.rng, self.state
         step = np.zeros(len(_Shared._fields) + 1)
         if self._root is not None and rng.random() < 0.7:  # noqa: PLR2004 - the rest go along one axis
@@ -224,16 +229,19 @@ class _Chain:
         else:
             step[rng.choice(self._moved)] = 0.5 * rng.normal() * rng.choice(_SIZES[:2])
         shared = _Shared(*(np.array(state.shared) + step[:-1]).tolist())
-        stretched = (state.abilities - state.shared.ability) * np.exp(step[3])
+        stretch = shared.log_unlike - state.shared.log_unlike
+        stretched = (state.abilities - state.shared.ability) * np.exp(stretch)
         logits = special.logit(state.accuracy) + step[-1]
         accuracy = np.clip(special.expit(logits), _ENDS, 1 - _ENDS)
         proposed = _State(shared, shared.ability + stretched, accuracy)
         likelihood = self._of_items(proposed) if step[:-1].any() else self._likelihood
         # Of the change of variables: abilities are stretched, accuracies move on the scale of logits.
-        volume = len(stretched) * step[3] + _log_slope(accuracy) - _log_slope(state.accuracy)
-        gain = self._log_density(proposed, likelihood) - self._log_density(state, self._likelihood) + volume
-        if np.log(rng.random()) < gain:
-            self.state, self._likelihood = proposed, likelihood
+        volume = len(stretched) * stretch + _log_slope(accuracy) - _log_slope(state.accuracy)
+        of_proposed = self._log_density(proposed, likelihood)
+        if np.log(rng.random()) >= of_proposed - log_density + volume:
+            return log_density
+        self.state, self._likelihood = proposed, likelihood
+        return of_proposed
 
     def _drawn_items(self) -> tuple[Flags, Floats]:
         """Whether every prediction is correct, and the standardised difficulty of the item [N]."""

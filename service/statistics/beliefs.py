@@ -49,6 +49,7 @@ class AccuracyBeliefs(Beliefs):
         self.mixture = mixture
         runs, _, groups = mixture.alpha.shape
         self._every = np.arange(runs)
+        # Labels that `observe` was given, and correct ones [R, G].
         self.observed, self.observed_correct = np.zeros((runs, groups)), np.zeros((runs, groups))
 
     @classmethod
