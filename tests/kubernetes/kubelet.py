@@ -179,7 +179,7 @@ class Kubelet:
         self._folder = folder
         self._image = image
         self._pods: dict[str, Pod] = {}
-        self._addresses = 0
+        self._threads_of_pods: list[Pod] = []
         self._stopping = threading.Event()
         self.failures: list[str] = []
         self._server = _log_server(self._log)
@@ -204,9 +204,13 @@ class Kubelet:
         self._server.shutdown()
         for thread in self._threads:
             thread.join()
-        for pod in self._pods.values():
+        # While there is an API server that they can tell.
+        for pod in self._threads_of_pods:
+            pod.delete(0)
             if pod.container.child is not None:
                 pod.container.child.kill()
+        for pod in self._threads_of_pods:
+            pod.join()
 
     def _repeat(self, work: Callable[[], None], seconds: float) -> None:
         while not self._stopping.wait(seconds):
@@ -256,11 +260,11 @@ class Kubelet:
             self._pods.pop(uid).delete(0)
 
     def _started(self, pod: Object) -> Pod:
-        self._addresses += 1
-        high, low = divmod(self._addresses, 250)
+        high, low = divmod(len(self._threads_of_pods) + 1, 250)
         folder = self._folder / pod["metadata"]["uid"]
         folder.mkdir()
         result = Pod(self._api, self._image, pod, f"10.0.{high + 1}.{low + 1}", folder)
+        self._threads_of_pods.append(result)
         result.start()
         return result
 

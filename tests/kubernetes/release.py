@@ -15,9 +15,12 @@ from typing import Any, Self
 from control_plane import ControlPlane, Object
 from harness import prediction
 from kafka import KafkaProducer
-from rendering import CHART, ROLES, case
+from rendering import CHART, ROLES, case, changed
 
 PARTITIONS = 3
+MIN_READY_SECONDS = 10
+"""Of every role, half of what the chart waits: it has to disturb nobody even so."""
+
 _PAUSE_SECONDS = 0.05
 _REQUEST_SECONDS = 10
 
@@ -78,21 +81,16 @@ class Release:
 
     def pods(self, role: str) -> list[Object]:
         """Pods of a role that are not being deleted."""
-        return [
-            pod
-            for pod in self.items("pods")
-            if pod["metadata"]["labels"].get("app.kubernetes.io/component") == role
-            and "deletionTimestamp" not in pod["metadata"]
-        ]
+        return [pod for pod in self.items("pods") if _is_of(pod, role)]
 
     def ready(self, role: str) -> list[Object]:
         """Its pods that are ready."""
-        return [
-            pod
-            for pod in self.pods(role)
-            for condition in pod["status"].get("conditions", [])
-            if (condition["type"], condition["status"]) == ("Ready", "True")
-        ]
+        return [pod for pod in self.pods(role) if _is_ready(pod)]
+
+    def ready_counts(self) -> dict[str, int]:
+        """How many pods of every role are ready."""
+        pods = [pod for pod in self.items("pods") if _is_ready(pod)]
+        return {role: sum(_is_of(pod, role) for pod in pods) for role in ROLES}
 
     def uids(self) -> set[str]:
         """Which pods of all roles there are."""
@@ -129,6 +127,16 @@ class Release:
         return int(float(found[1])) if found else 0
 
 
+def _is_of(pod: Object, role: str) -> bool:
+    labels = pod["metadata"]["labels"]
+    return labels.get("app.kubernetes.io/component") == role and "deletionTimestamp" not in pod["metadata"]
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return ("Ready", "True") in {(each["type"], each["status"]) for each in conditions}
+
+
 def _values(name: str, broker: str) -> dict[str, Any]:
     values = case("default")
     kinds = ("predictions", "labels", "label_requests", "dead_letters")
@@ -143,6 +151,8 @@ def _values(name: str, broker: str) -> dict[str, Any]:
         "redis": {"prefix": name},
         "schedule": {"tick_seconds": 0.5, "lease_seconds": 3},
     }
+    for role in ROLES:
+        values = changed(values, f"{role}.rollout.minReadySeconds", MIN_READY_SECONDS)
     return values | {
         "config": config,
         "secrets": {"CREDENCE_REDIS__URL_FILE": {"secret": "redis", "key": "address"}},
@@ -204,8 +214,8 @@ class Watch:
             self.failed.append(repr(error))
 
     def _count(self) -> None:
-        for role in ROLES:
-            ready, now = len(self._release.ready(role)), time.monotonic()
+        counts, now = self._release.ready_counts(), time.monotonic()
+        for role, ready in counts.items():
             self.fewest[role] = min(self.fewest.get(role, ready), ready)
             without = now - self._last_ready.setdefault(role, now)
             self.seconds_without[role] = max(self.seconds_without.get(role, 0.0), without)

@@ -14,7 +14,7 @@ import pytest
 from harness import wait_for
 from kubelet import NODES
 from release import Release, Watch, seconds_of
-from rendering import ROLES
+from rendering import ROLES, changed
 
 PAGE_PORT = 8400
 MINUTE = 60.0
@@ -32,7 +32,7 @@ def release(
     release.helm("uninstall", "--wait")
 
 
-def changed(release: Release, **changes: Any) -> dict[str, Any]:
+def with_settings(release: Release, **changes: Any) -> dict[str, Any]:
     """The values with other settings of the model, which restarts all pods."""
     values = copy.deepcopy(release.values)
     values["config"]["models"]["sorter"] |= changes
@@ -42,7 +42,7 @@ def changed(release: Release, **changes: Any) -> dict[str, Any]:
 def misspelt(release: Release) -> dict[str, Any]:
     """Values that Helm takes, but whose assessment is of a grouping that does not exist."""
     wrong = {"task": "identification", "grouping": "regoin", "budget": {"labels": 50, "per_days": 1}}
-    return changed(release, assessments={"wrong": wrong})
+    return with_settings(release, assessments={"wrong": wrong})
 
 
 def assert_undisturbed(release: Release, watch: Watch) -> None:
@@ -86,7 +86,7 @@ def test_only_the_web_role_serves_the_page_to_others(release: Release) -> None:
 def test_an_upgrade_disturbs_nobody(release: Release, tmp_path: Path) -> None:
     before = release.uids()
     with Watch(release) as watch:
-        release.apply("upgrade", tmp_path, changed(release, alerts={"min_accuracy": 0.85}))
+        release.apply("upgrade", tmp_path, with_settings(release, alerts={"min_accuracy": 0.85}))
     assert not before & release.uids(), "every pod has the new configuration"
     assert_undisturbed(release, watch)
 
@@ -128,7 +128,7 @@ def test_a_misspelt_reference_fails_the_upgrade_at_once_and_says_why(
 
 def test_autoscaling_begins_with_the_replicas_that_run(release: Release, tmp_path: Path) -> None:
     with Watch(release) as watch:
-        release.apply("upgrade", tmp_path, release.values | {"predictions": {"autoscaling": {"by": "hpa"}}})
+        release.apply("upgrade", tmp_path, changed(release.values, "predictions.autoscaling.by", "hpa"))
     assert watch.replicas == {REPLICAS}
 
 
@@ -146,19 +146,12 @@ def test_another_kind_stops_a_role_for_half_a_minute_and_loses_nothing(
     release: Release, tmp_path: Path
 ) -> None:
     with Watch(release) as watch:
-        release.apply("upgrade", tmp_path, release.values | {"predictions": {"kind": "StatefulSet"}})
+        release.apply("upgrade", tmp_path, changed(release.values, "predictions.kind", "StatefulSet"))
     assert watch.failed == []
     assert watch.seconds_without["predictions"] <= MINUTE / 2
     wait_for(
         lambda: release.predictions() == release.sent, seconds=MINUTE, what="all predictions are counted"
     )
-
-
-def test_the_restart_after_the_change_of_a_secret_reaches_every_role(release: Release) -> None:
-    chosen = ("deployment,statefulset", "--selector", "app.kubernetes.io/instance=release")
-    restarted = release.kubectl("rollout", "restart", *chosen).splitlines()
-    names = {line.partition(" ")[0].partition("/")[2] for line in restarted if line.endswith(" restarted")}
-    assert names == {f"{release.full_name}-{role}" for role in ROLES}
 
 
 def test_removing_a_release_leaves_nothing(new_release: Callable[..., Release], tmp_path: Path) -> None:
@@ -184,3 +177,10 @@ def test_what_a_failed_hook_leaves_is_deleted_as_the_readme_says(
     assert f"job.batch/{release.full_name}-topics" in release.kubectl("get", *chosen, "--output=name")
     release.kubectl("delete", *chosen)
     assert release.kubectl("get", *chosen, "--output=name") == ""
+
+
+def test_the_restart_after_the_change_of_a_secret_reaches_every_role(release: Release) -> None:
+    chosen = ("deployment,statefulset", "--selector", "app.kubernetes.io/instance=release")
+    restarted = release.kubectl("rollout", "restart", *chosen).splitlines()
+    names = {line.partition(" ")[0].partition("/")[2] for line in restarted if line.endswith(" restarted")}
+    assert names == {f"{release.full_name}-{role}" for role in ROLES}
