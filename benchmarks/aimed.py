@@ -31,7 +31,7 @@ from service.monitoring.traffic_windows import ComparedTraffic, compared_traffic
 from service.replay.tables import Table, print_tables
 from service.statistics.drift import drift_label_shares
 from service.statistics.e_processes import log_e_below
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 HOUR = 3_600.0

@@ -32,7 +32,7 @@ from service.monitoring.traffic_windows import TrafficHistory
 from service.statistics.policies import POLICIES, Situation
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 NOW = 1_800_000_000.0

@@ -28,7 +28,7 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.replay.tables import Cell, Table, print_tables
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 from service.store.requests import OpenRequest
 

@@ -31,7 +31,7 @@ from service.monitoring.model_evidence import due_checkpoint, model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.replay.tables import Cell, Table, print_tables
 from service.store.checkpoints import EvidenceCheckpoint
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 EVER = (

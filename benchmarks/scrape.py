@@ -27,7 +27,8 @@ from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
-from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.facts import RequestFacts, TrafficFacts
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 from service.telemetry.health import Health
 from service.telemetry.instruments import PipelineMetrics

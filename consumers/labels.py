@@ -22,7 +22,7 @@ from service.domain.errors import BadMessage, FlushRefused, TooManyBadMessages
 from service.domain.label_signatures import verify
 from service.domain.messages import LABEL_TYPE
 from service.store.labels import LabelEvent, LabelStore
-from service.store.request_registry import request_id_of
+from service.store.request_registry import is_request_for
 from service.telemetry.instruments import PipelineMetrics
 
 _EXPLANATIONS = {
@@ -31,11 +31,12 @@ _EXPLANATIONS = {
     "item_mismatch": "the request is for another item",
     "wrong_vendor": "the request was last asked of another vendor, or of none",
     "conflicting_label": "the request was answered differently; send a correction to replace an answer",
+    "same_annotator": "this annotator has labelled the item before; the request is for somebody else",
     "nothing_to_retract": "there is no answer to retract",
     "too_many_revisions": "the request was revised too often",
 }
 
-_REPEATED = frozenset({"conflicting_label", "nothing_to_retract", "too_many_revisions"})
+_REPEATED = frozenset({"conflicting_label", "nothing_to_retract", "same_annotator", "too_many_revisions"})
 """Reasons that a vendor can cause any number of times with one request that it has answered."""
 
 
@@ -171,6 +172,8 @@ class LabelStep:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
         if label.true_class is not None and label.true_class not in self.classes[label.model]:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
+        if self.stores[label.model].several and label.true_class is not None and not label.annotator:
+            raise BadMessage("missing_field", "several people label items of this model: send an `annotator`")
         if vendor:
             self._check_vendor(vendor, label)
         return label, vendor
@@ -182,7 +185,7 @@ class LabelStep:
         if label.time is None:
             raise BadMessage("missing_field", "a signed label needs a `time` of its own")
         # Redis stores short hashes of item and vendor: no label may bring an item that was made to collide.
-        if label.request_id != request_id_of(label.model, label.item_id):
+        if not is_request_for(label.request_id, label.model, label.item_id):
             raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
 
     def labels(self) -> int:
@@ -215,7 +218,7 @@ class LabelStep:
 
 def _status(model: str, event: LabelEvent, status: str) -> str:
     """Status of a label; a mismatch in spite of the right item is one of the vendor."""
-    if status == "item_mismatch" and event.request_id == request_id_of(model, event.item_id):
+    if status == "item_mismatch" and is_request_for(event.request_id, model, event.item_id):
         return "wrong_vendor"
     return status
 

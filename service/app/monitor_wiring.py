@@ -10,7 +10,9 @@ import numpy as np
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import model_keys, request_store
 from service.config.settings import Settings
+from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_performance import ImmediateExecutor, PerformanceWatch
+from service.monitoring.further_labels import FurtherLabels
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.monitoring.request_issuer import RequestIssuer
@@ -19,6 +21,7 @@ from service.store.connection import Connection
 from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
 from service.store.facts import FactReader
+from service.store.labelled_items import LabelledItemStore
 
 
 def model_monitor(
@@ -47,6 +50,7 @@ def model_monitor(
         issuer=RequestIssuer(
             RequestBuilder(model, model_settings, space, VendorAssignment(shares, hash_key)),
             request_store(settings, connection, model),
+            FurtherLabels(model_settings, LabelledItemStore(connection, keys), hash_key),
             asked_pools(settings, model, space),
             rng,
         ),
@@ -64,5 +68,12 @@ def model_monitor(
             rng.spawn(1)[0],
             rest_seconds=settings.schedule.performance_seconds,
             on_failure=performance_failed,
+        ),
+        annotators=AnnotatorWatch(
+            model,
+            model_settings,
+            executor or ImmediateExecutor(),
+            rng.spawn(1)[0],
+            rest_seconds=settings.schedule.performance_seconds,
         ),
     )

@@ -101,6 +101,7 @@ def vendor_service(
             vendors=frozenset(settings.vendors_of(name)),
             claims=ClaimStore(connection, keys),
             registry=RequestRegistry(connection, keys, remembered_seconds=correction_seconds(settings)),
+            several=model.labels_per_item.several,
         )
     claims = Claims(models, claim_keys=label_keys, metrics=metrics, clock=clock)
     return VendorService(

@@ -64,6 +64,7 @@ def label_store(settings: Settings, connection: Connection, model: str) -> Label
         model_keys(settings, model),
         closed_seconds=correction_seconds(settings),
         outcome_limit=settings.bounds.outcomes,
+        several=settings.models[model].labels_per_item.several,
     )
 
 

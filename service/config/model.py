@@ -16,6 +16,7 @@ from service.config.assessments import (
     EnsembleSettings,
     PerformanceSettings,
 )
+from service.config.labels_per_item import LabelsPerItem
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
 from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
@@ -194,6 +195,7 @@ class ModelSettings(Frozen):
     label_half_life_days: float | None = Field(default=None, gt=0)
     """half-life of labels in estimates; null is no decay"""
     forgetting: ForgettingSettings = ForgettingSettings()
+    labels_per_item: LabelsPerItem = LabelsPerItem()
     tensors: dict[TensorField, TensorName] = Field(
         default_factory=dict,
         description="in inference responses: names of tensors that differ from the names of their fields "

@@ -38,6 +38,13 @@ def model_problems(settings: Settings, name: str) -> Problems:
     if model.costs is not None:
         problems += _cost_problems(f"{at}.costs", model, model.costs)
     problems += [(f"{at}.assessments", problem) for problem in _disagreements(model)]
+    if model.labels_per_item.several:
+        problem = f"needs labels that are true: set {at}.labels_per_item.most to 1, or remove the assessment"
+        problems += [
+            (f"{at}.assessments.{assessment}", f"task {asked.task} {problem}")
+            for assessment, asked in model.assessments.items()
+            if isinstance(asked, PerformanceSettings | EnsembleSettings | ChallengeSettings)
+        ]
     for assessment, asked in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{assessment}", model, asked)
     limit = settings.bounds.table_bytes

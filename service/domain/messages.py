@@ -36,8 +36,8 @@ ItemId = Annotated[
     Field(
         min_length=1,
         max_length=256,
-        description="the producer's id of the item: one id for one thing that a person can label. An item is "
-        "labelled once; its label counts for every prediction of it that is drawn",
+        description="the producer's id of the item: one id for one thing that a person can label. Nobody "
+        "labels an item twice; its labels count for every prediction of it that is drawn",
     ),
 ]
 RequestId = Annotated[str, Field(min_length=1, max_length=64, description="id of the label request")]
@@ -123,6 +123,11 @@ class LabelRequest(Message):
     requested_at: AwareDatetime = Field(description="when this attempt was issued")
     deadline: AwareDatetime = Field(description="a later label may be refused")
     attempt: int = Field(ge=1, description="counts from 1; a request that expires may be issued again")
+    opinion: int = Field(
+        default=1,
+        ge=1,
+        description="whose label this is to be: from 2 on, of somebody who has not labelled the item yet",
+    )
     prediction: RevealedPrediction | None = Field(default=None, description="absent unless configured")
     vendor: Name | None = Field(
         default=None,
@@ -147,7 +152,9 @@ class Label(Message):
     true_class: ClassName | None = Field(
         default=None, description="required for an answer and a correction; absent otherwise"
     )
-    annotator: Name | None = Field(default=None, description="who answered; never used in statistics")
+    annotator: Name | None = Field(
+        default=None, description="who answered; needed if several people label items"
+    )
     time: AwareDatetime | None = Field(
         default=None, description="when it was answered; the record's time if absent; needed in signed labels"
     )

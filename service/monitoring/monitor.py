@@ -12,6 +12,7 @@ import numpy as np
 from service.config.model import ModelSettings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import performance_facts
 from service.monitoring.count_trends import STEP_SECONDS, counts_at, due_history
@@ -30,7 +31,8 @@ from service.monitoring.week_ago import WeekAgo, time_a_week_ago, week_ago
 from service.store.checkpoints import CheckpointStore
 from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
-from service.store.facts import BEGINNING, FactReader
+from service.store.facts import FactReader
+from service.store.outcome_entries import BEGINNING
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class ModelMonitor:
     checkpoints: CheckpointStore
     count_histories: CountHistoryStore
     performance: PerformanceWatch
+    annotators: AnnotatorWatch
     rng: np.random.Generator
     outcome_limit: int  # about how many outcomes the stream keeps
     history_groups: int  # most groups of a grouping whose earlier estimates are remembered
@@ -55,7 +58,7 @@ class ModelMonitor:
 
     def __post_init__(self) -> None:
         self._timeline = Timeline(self.history_seconds)
-        self._ledger = OutcomeLedger(self.space)
+        self._ledger = self._empty_ledger()
         self._read_to = BEGINNING
         self._facts: Facts | None = None
         self._snapshot: ModelSnapshot | None = None
@@ -63,6 +66,9 @@ class ModelMonitor:
         # Draws of this process that found no item since counts were last kept, by assessment.
         self._short: Counter[str] = Counter()
         self._asked_at = -np.inf
+
+    def _empty_ledger(self) -> OutcomeLedger:
+        return OutcomeLedger(self.space, several=self.settings.labels_per_item.several)
 
     def refresh(self, now: float) -> ModelSnapshot:
         """Read the facts and compute the snapshot.
@@ -73,6 +79,8 @@ class ModelMonitor:
         if now - self._asked_at > STEP_SECONDS:
             self._short.clear()  # another process leads, and keeps counts of its own
         facts = self._read(now)
+        self.annotators.refresh(facts.index, facts.ledger, now=now)
+        facts = replace(facts, truth=self.annotators.truth)
         facts = replace(facts, week_ago=self._estimates_a_week_ago(facts, now))
         self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),
@@ -148,6 +156,7 @@ class ModelMonitor:
             probability_sums=facts.traffic.probability_sums,
             ledger=facts.ledger,
             at=at,
+            truth=facts.truth,
         )
 
     def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:
@@ -169,7 +178,7 @@ class ModelMonitor:
             page = self.reader.outcomes(self._read_to)
             if page is None:
                 log.warning("reading all outcomes again: the stream has changed", extra={"model": self.model})
-                self._ledger, self._read_to = OutcomeLedger(self.space), BEGINNING
+                self._ledger, self._read_to = self._empty_ledger(), BEGINNING
                 continue
             self._ledger.fold(page.entries)
             self._ledger.forget(page.first)
@@ -222,7 +231,9 @@ class ModelMonitor:
             self._short.clear()
 
     def _keep_evidence(self, facts: Facts, epoch: int) -> None:
-        """Write down what labels said, before they are trimmed from the stream."""
+        """Write down what labels said, before they are trimmed from the stream; not if people may err."""
+        if self.settings.labels_per_item.several:
+            return
         checkpoint = due_checkpoint(
             settings=self.settings,
             index=facts.index,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,19 @@ from service.domain.arrays import Codes, Indices
 from service.domain.cells import CellSpace
 from service.domain.groupings import ByClass
 from service.domain.request_order import request_place, request_places
+from service.monitoring.item_labels import ItemLabels
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
-from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, drawn_group
-from service.store.facts import OutcomeEntry, Position, SharedDraw
+from service.monitoring.outcome_rows import (
+    NONE,
+    DrawnGroups,
+    OutcomeRows,
+    SharedDraws,
+    drawn_group,
+)
+from service.monitoring.recent_outcomes import RecentOutcomes
+from service.store.outcome_entries import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, LabelFact
-
-RECENT = 50  # outcomes that are kept as they came, for people to look at
 
 _SUMMED_BY = (
     "predicted_at",
@@ -47,8 +52,10 @@ class OutcomeFold:
     source of its own, which says that its labels stand for predictions of all votes.
     """
 
-    def __init__(self, space: CellSpace) -> None:
+    def __init__(self, space: CellSpace, *, several: bool = False) -> None:
         self._space = space
+        # Kept only where several people may label an item.
+        self.item_labels = ItemLabels(space.classes) if several else None
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None
@@ -62,7 +69,7 @@ class OutcomeFold:
         self._drawn = DrawnGroups()
         self._voted_from = np.inf
         self._votes_missing = False
-        self._recent: dict[Position, OutcomeEntry] = {}
+        self._recent = RecentOutcomes()
 
     def fold(self, entries: Sequence[OutcomeEntry | SharedDraw]) -> None:
         """Take in further entries, in the stream's order; they count after the next `place`."""
@@ -78,13 +85,15 @@ class OutcomeFold:
 
     def forget(self, first: Position) -> None:
         """Drop outcomes before this position of the stream, which are trimmed."""
+        if self.item_labels is not None:
+            self.item_labels.forget(first)
         self._forget_further(first)
         count = self._rows.first_from(first)
         if not count:
             return
         self._withdraw(np.arange(count))
         self._rows.forget(count)
-        self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
+        self._recent.forget(first)
         self._stale += count
         if self._stale > len(self._rows):
             self._tidy()
@@ -123,12 +132,17 @@ class OutcomeFold:
             self._sum_up(pending)
 
     def _take(self, entries: Sequence[OutcomeEntry]) -> None:
-        """Add outcomes, and let those entries that revise some do so."""
-        if outcomes := [entry for entry in entries if entry.of == entry.position]:
+        """Add outcomes and further labels, and let those entries that revise some do so."""
+        labels = [entry for entry in entries if entry.of == entry.position]
+        if outcomes := [entry for entry in labels if entry.item is None]:
             self._append(outcomes)
+        if self.item_labels is not None and labels:
+            self.item_labels.add(labels)
         for entry in entries:
-            if entry.of == entry.position or self._revise(entry):
-                self._remember(entry)
+            if entry.item is not None:
+                self._label_again(entry.item, entry)
+            elif entry.of == entry.position or self._revise(entry):
+                self._recent.add(entry)
 
     def _share(self, draw: SharedDraw) -> None:
         """Let the label of an item count as drawn once more.
@@ -216,26 +230,33 @@ class OutcomeFold:
         return challenge is not None and fact.votes.get(challenge.challenger) == true_class
 
     def _revise(self, entry: OutcomeEntry) -> bool:
-        """Let an entry change the outcomes that it revises; whether there are any."""
-        facts = [(entry.of, entry.fact)]
-        facts += [(draw.position, draw.fact) for draw in self._further.get(entry.of, ())]
-        found = [(row, fact) for position, fact in facts if (row := self._rows.row(position)) is not None]
-        rows, name = self._rows, entry.label.true_class
-        for row, fact in found:
+        """Let an entry change the outcomes that it revises; whether there are any.
+
+        An item of several people's labels counts with the first one that is left.
+        """
+        if self.item_labels is None or (item := self.item_labels.revise(entry)) is None:
+            return self._relabel(entry.of, entry.fact, entry.label.true_class)
+        return self._relabel(item, entry.fact, self.item_labels.first(item))
+
+    def _label_again(self, item: Position, entry: OutcomeEntry) -> None:
+        """Let an item of which no label was left count again."""
+        row = self._rows.row(item)
+        if self.item_labels is not None and row is not None and not self._rows["alive"][row]:
+            self._relabel(item, entry.fact, self.item_labels.first(item))
+
+    def _relabel(self, item: Position, fact: Fact, name: str) -> bool:
+        """Give the outcomes of an item another class; an empty one retracts it. Whether there are any."""
+        facts = [(item, fact), *((draw.position, draw.fact) for draw in self._further.get(item, ()))]
+        found = [(row, known) for position, known in facts if (row := self._rows.row(position)) is not None]
+        rows = self._rows
+        for row, known in found:
             self._withdraw(np.array([row]))
             rows["alive"][row] = bool(name)
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
-            rows["correct"][row] = fact.predicted_class == name
-            rows["challenger"][row] = self._challenger_right(fact, name)
+            rows["correct"][row] = known.predicted_class == name
+            rows["challenger"][row] = self._challenger_right(known, name)
             self._stale += 1
         return bool(found)
-
-    def _remember(self, entry: OutcomeEntry) -> None:
-        self._recent.pop(entry.of, None)
-        if entry.label.true_class:
-            self._recent[entry.of] = entry
-            for position in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
-                del self._recent[position]
 
     def _sum_up(self, chosen: Indices) -> None:
         """Find in which sums some rows count."""

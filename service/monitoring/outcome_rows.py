@@ -13,7 +13,7 @@ from service.domain.arrays import Codes, Flags, Indices, Ints, UInt64s
 from service.domain.cells import grouping_key
 from service.domain.request_order import NO_PLACE, Places
 from service.monitoring.outcome_aggregates import mixed
-from service.store.facts import Position
+from service.store.outcome_entries import Position
 from service.store.records import Fact
 
 _FEWEST = 64
@@ -50,6 +50,17 @@ or `pending`, which means that its sum is to be found.
 
 _SEQUENCE_BITS = 20
 """Of a key, or of a mark before it is mixed, for the sequence number: a million entries a millisecond."""
+
+
+def position_key(position: Position) -> int:
+    """A position of the stream as one number, in the same order."""
+    milliseconds, sequence = position
+    return milliseconds << _SEQUENCE_BITS | sequence
+
+
+def key_position(key: int) -> Position:
+    """The position of which `position_key` made a number."""
+    return key >> _SEQUENCE_BITS, key & (1 << _SEQUENCE_BITS) - 1
 
 
 class GrowingColumns:

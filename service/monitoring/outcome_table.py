@@ -10,12 +10,14 @@ from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.request_order import Places
 from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
+from service.monitoring.item_labels import Person
 from service.monitoring.label_encoding import Source
+from service.monitoring.label_truth import LabelledItems
 from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
-from service.monitoring.outcome_rows import NONE
+from service.monitoring.outcome_rows import NONE, position_key
 from service.statistics.balance_heuristic import sums as summed
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class LabelSequence(Columns):
 class OutcomeLedger(OutcomeFold):
     """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go."""
 
-    def __init__(self, space: CellSpace) -> None:
-        super().__init__(space)
+    def __init__(self, space: CellSpace, *, several: bool = False) -> None:
+        super().__init__(space, several=several)
         self.changes = ChangeMemory()  # what earlier rounds found
 
     def __len__(self) -> int:
@@ -83,7 +85,7 @@ class OutcomeLedger(OutcomeFold):
     @property
     def recent(self) -> list[OutcomeEntry]:
         """The outcomes that came last, the newest first."""
-        return list(reversed(self._recent.values()))
+        return self._recent.newest_first()
 
     @property
     def first_label_at(self) -> float | None:
@@ -94,6 +96,53 @@ class OutcomeLedger(OutcomeFold):
     def last_label_at(self) -> float | None:
         """When the last label was given, likewise."""
         return float(self._rows["given_at"].max()) if len(self._rows) else None
+
+    def count_drawn_for(self, grouping: str) -> int:
+        """How many outcomes count that were drawn for a grouping."""
+        return int(self._sums.tallies.counts[self.is_drawn_for(grouping)[self._sums.sources]].sum())
+
+    @property
+    def people(self) -> list[Person]:
+        """Who gave labels, in the order of their codes; none where only one person labels an item."""
+        return [] if self.item_labels is None else self.item_labels.people
+
+    def labelled_items(self, *, at: float) -> LabelledItems | None:
+        """Items that count, with all labels given by then; None where only one person labels an item.
+
+        Further predictions of an item are items of their own, with the same labels.
+        """
+        if self.item_labels is None:
+            return None
+        rows, given = self._rows, self.item_labels.given(at=at)
+        chosen = np.flatnonzero((rows["sum"] != NONE) & (rows["given_at"] <= at))
+        keys = self._rows.outcome_keys()
+        for item, draws in self._further.items():
+            for draw in draws:
+                if (row := self._rows.row(draw.position)) is not None:
+                    keys[row] = position_key(item)
+        order = np.argsort(given.items, kind="stable")
+        starts = np.searchsorted(given.items, keys[chosen], "left", sorter=order)
+        counts = np.searchsorted(given.items, keys[chosen], "right", sorter=order) - starts
+        chosen, starts, counts = (column[counts > 0] for column in (chosen, starts, counts))
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        labels = order[np.repeat(starts, counts) + within]
+        return LabelledItems(
+            rows=chosen,
+            cells=self._sums.cells[rows["sum"][chosen]],
+            predicted=rows["predicted"][chosen].astype(np.intp),
+            scores=rows["score"][chosen],
+            items=np.repeat(np.arange(len(chosen)), counts),
+            people=given.people[labels],
+            classes=given.classes[labels],
+        )
+
+    def row_labels(self, *, at: float, decay: float, factors: Floats | None = None) -> tuple[Indices, Floats]:
+        """The sum in which every row counts by then, `NONE` without one, and what is left of it [rows].
+
+        Of the sums in which rows count, `sums` has the same in the order of their numbers.
+        """
+        fresh = self._freshness(at, decay)
+        return self._slots(at) - 1, fresh if factors is None else fresh * factors
 
     def sums(
         self, *, at: float, decay: float, factors: Floats | None = None, since: float | None = None

@@ -21,10 +21,13 @@ from service.monitoring.change_discounting import (
 )
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
+from service.monitoring.imputed_labels import imputed_labels, pooled
+from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
 from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.mixed_beliefs import mixed_beliefs
 from service.statistics.names import PriorName
 from service.statistics.ratios import ratio
 
@@ -43,6 +46,8 @@ class WeightedLabels:
     change_points: Mapping[str, Mapping[str, DetectedChange]]  # changed groups, by grouping and name
     # probability that every group has changed, by grouping [G]
     changed: Mapping[str, Floats] = field(default_factory=dict)
+    # where people may err, the labels once for every imputation of whether predictions are correct
+    imputed: tuple[Labels, ...] = ()
 
 
 def weigh_labels(
@@ -52,6 +57,7 @@ def weigh_labels(
     decay: float,
     run_length: float | None,
     now: float,
+    truth: LearnedTruth | None = None,
 ) -> WeightedLabels:
     """Outcomes available at a given time, weighted by the balance heuristic, age and change points.
 
@@ -85,17 +91,34 @@ def weigh_labels(
         None if index.space.challenge is None else sums.challenger,
     )
     by_votes = labels if weights.voted is None else labels.part(weights.voted, weights.weights_by_votes)
+    imputed: tuple[Labels, ...] = ()
+    if truth is not None:
+        imputed = imputed_labels(
+            truth,
+            index,
+            ledger,
+            counting=counting,
+            weights=weights.weights,
+            decay=decay,
+            factors=changes.factors,
+            at=now,
+        )
     return WeightedLabels(
-        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.change_points, changes.changed
+        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.change_points, changes.changed, imputed
     )
 
 
 def weigh_model_labels(
-    settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
+    settings: ModelSettings,
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    *,
+    now: float,
+    truth: LearnedTruth | None = None,
 ) -> WeightedLabels:
     """The same, with the decay and run length of a model's settings."""
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
-    return weigh_labels(index, ledger, decay=decay, run_length=run_length, now=now)
+    return weigh_labels(index, ledger, decay=decay, run_length=run_length, now=now, truth=truth)
 
 
 def _retained_share(
@@ -152,27 +175,21 @@ def assess_groupings(
     ledger: OutcomeLedger,
     at: float,
     weighted: WeightedLabels | None = None,
+    truth: LearnedTruth | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
     """Estimates for every grouping that has traffic, from the labels available at a given time.
 
     `probability_sums` are weighted sums of class probabilities, by predicted class. `weighted` are the labels
-    available `at` this time, if they are weighted already. `evidence` is about the groups of groupings that
+    available `at` this time, if they are weighted already; if people may err, `truth` is what is learned of
+    them. `evidence` is about the groups of groupings that
     labels were requested for.
     """
     proven = evidence or {}
-    weighted = weighted or weigh_model_labels(settings, index, ledger, now=at)
+    weighted = weighted or weigh_model_labels(settings, index, ledger, now=at, truth=truth)
+    labels = pooled(weighted.imputed) if weighted.imputed else weighted.labels
     groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
-    beliefs = {
-        name: assess_groups(
-            index[name],
-            index.cells.bins,
-            weighted.by_votes if grouping.is_by_votes else weighted.labels,
-            prior=settings.prior,
-            changed=weighted.changed.get(name),
-        )
-        for name, grouping in groupings.items()
-    }
+    beliefs = {name: _beliefs(settings, index, grouping, weighted) for name, grouping in groupings.items()}
     if settings.prior == "learned" and ALL in groupings:
         # Within the groups of the grouping that most labels were requested for, labels are a random sample,
         # so its estimate is the best one. Under a fixed prior, which cannot learn that all groups deviate
@@ -191,7 +208,7 @@ def assess_groupings(
                 index[name],
                 beliefs[name],
                 settings,
-                labels=weighted.labels,
+                labels=labels,
                 probability_sums=probability_sums,
             )
             if isinstance(grouping, ByClass)
@@ -202,6 +219,24 @@ def assess_groupings(
         )
         for name, grouping in groupings.items()
     }
+
+
+def _beliefs(
+    settings: ModelSettings, index: GroupIndex, grouping: Grouping, weighted: WeightedLabels
+) -> GroupingBeliefs:
+    """Posterior of a grouping; where people may err, the mixture over all imputations."""
+    labels = weighted.by_votes if grouping.is_by_votes else weighted.labels
+    found = [
+        assess_groups(
+            index[grouping.name],
+            index.cells.bins,
+            each,
+            prior=settings.prior,
+            changed=weighted.changed.get(grouping.name),
+        )
+        for each in weighted.imputed or (labels,)
+    ]
+    return mixed_beliefs(found) if len(found) > 1 else found[0]
 
 
 def assess_groups(

@@ -15,7 +15,15 @@ import msgspec
 from service.config.model import ModelSettings
 from service.domain.cells import CellSpace, definitions
 from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
-from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json, encode_packed
+from service.store.labelled_items import LabelledItem
+from service.store.records import (
+    Fact,
+    PoolRecord,
+    decode_fact,
+    decode_pool_record,
+    encode_json,
+    encode_packed,
+)
 from service.store.request_registry import request_id_of
 from service.store.requests import Draw, DueRequest, OpenRequest, Renewal, RequestStore
 from service.store.shards import pool_field, split_drawn_entry
@@ -206,17 +214,57 @@ class RequestBuilder:
         attempt = due.open.attempt + 1
         vendor = self.assignment.vendor(due.request_id, attempt)
         deadline = now + settings.lease_seconds
-        message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
-        message |= {
-            "requested_at": msgspec.Raw(encode_json(_iso(now))),
-            "deadline": msgspec.Raw(encode_json(_iso(deadline))),
-            "attempt": msgspec.Raw(encode_json(attempt)),
-        }
-        message.pop("vendor", None)
-        if vendor:
-            message["vendor"] = msgspec.Raw(encode_json(vendor))
-        item_id = msgspec.json.decode(message["item_id"], type=str)
-        return Renewal(due, deadline, encode_json(message), vendor=vendor, item_id=item_id)
+        message, item_id = _message_again(
+            due.message, vendor, requested_at=_iso(now), deadline=_iso(deadline), attempt=attempt
+        )
+        return Renewal(due, deadline, message, vendor=vendor, item_id=item_id)
+
+    def further_request(self, item: LabelledItem, *, now: float) -> Draw:
+        """A labelled item turned into a request to somebody else."""
+        fact, opinion = decode_fact(item.fact), max(item.people) + 1
+        deadline = now + self.settings.assessments[item.assessment].lease_seconds
+        request_id = request_id_of(self.model, fact.item_id, opinion)
+        vendor = self.assignment.vendor(request_id, 1)
+        message, _ = _message_again(
+            item.message,
+            vendor,
+            request_id=request_id,
+            requested_at=_iso(now),
+            deadline=_iso(deadline),
+            attempt=1,
+            opinion=opinion,
+        )
+        return Draw(
+            item_id=fact.item_id,
+            request_id=request_id,
+            fact=item.fact,
+            message=message,
+            open=OpenRequest(
+                assessment=item.assessment,
+                group=fact.group,
+                attributes=fact.attributes,
+                predicted_class=fact.predicted_class,
+                score=fact.score,
+                attempt=1,
+                requested_at=now,
+                vendor=vendor,
+                suspected=fact.suspected,
+                opinion=opinion,
+            ),
+            deadline=deadline,
+            first_request=item.first_request,
+            labelled_by=b"".join(item.people.values()),
+        )
+
+
+def _message_again(message: bytes, vendor: str, **changes: object) -> tuple[bytes, str]:
+    """The message of a request with some keys changed, for another attempt or person; and its item id."""
+    keys = msgspec.json.decode(message, type=dict[str, msgspec.Raw])
+    keys.pop("vendor", None)
+    if vendor:
+        changes["vendor"] = vendor
+    keys |= {name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}
+    return encode_json(keys), msgspec.json.decode(keys["item_id"], type=str)
 
 
 def _iso(seconds: float) -> str:

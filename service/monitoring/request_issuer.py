@@ -16,9 +16,11 @@ from service.monitoring.assessment_snapshot import (
     acquisition_state,
     select_groups,
 )
+from service.monitoring.further_labels import FurtherLabels
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
+from service.store.labelled_items import LabelledItem
 from service.store.requests import Draw, Payment, RequestStore
 
 MOST_REQUESTS_PER_ROUND = 500
@@ -61,6 +63,7 @@ class RequestIssuer:
 
     builder: RequestBuilder
     requests: RequestStore
+    further: FurtherLabels
     pool_ids: Mapping[str, str]  # by the grouping that asks
     rng: np.random.Generator
 
@@ -82,9 +85,10 @@ class RequestIssuer:
         shortfall: dict[str, int] = {}
         filled: dict[str, int] = {}
         if snapshot is not None and traffic is not None:
+            again = self.further.wanted(epoch=epoch)
             for name, settings in self.builder.settings.assessments.items():
                 issued[name], aimed[name], shortfall[name], filling = self._ask_for(
-                    name, settings, snapshot, traffic, epoch=epoch, now=now
+                    name, settings, snapshot, traffic, again.get(name, ()), epoch=epoch, now=now
                 )
                 if filling:
                     filled[name] = filling
@@ -96,17 +100,29 @@ class RequestIssuer:
         settings: AssessmentSettings,
         snapshot: ModelSnapshot,
         traffic: TrafficFacts,
+        labelled: Sequence[LabelledItem],
         *,
         epoch: int,
         now: float,
     ) -> tuple[int, int, int, int]:
+        """Requests for new items, and for some that were `labelled` and that somebody else is to label.
+
+        These come first: what is known of the others depends on how reliable people are.
+
+        Returns:
+            How many were issued; of these, how many for suspected groups; draws that found no item; and
+            requests for groups with incomplete references.
+        """
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
         budget = state.budget
         most = min(settings.max_in_flight - state.open_requests, budget.remaining, MOST_REQUESTS_PER_ROUND)
+        again = labelled[: max(0, min(budget.available, most))]
+        most -= len(again)
+        available = budget.available - len(again)
         reserve = 0 if state.aim is None else max(0, min(budget.reserve, most))
-        wanted = min(budget.available, most)
-        if wanted <= 0 and reserve == 0:
+        wanted = min(available, most)
+        if wanted <= 0 and reserve == 0 and not again:
             return 0, 0, 0, 0
         suspected = state.filling.suspected_names if state.filling else frozenset[str]()
         drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
@@ -127,11 +143,11 @@ class RequestIssuer:
         elif (challenge := snapshot.challenges.get(name)) is not None:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
         elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
-            wants = _Wanted(budget.available, reserve, most)
+            wants = _Wanted(available, reserve, most)
             draws, aimed, filled = self._follow(draw, asking, state, wants)
             wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)
         else:
-            return 0, 0, 0, 0
+            draws, wanted = [], 0
         statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
@@ -143,7 +159,7 @@ class RequestIssuer:
                 from_reserve=min(reserve, aimed),
             ),
             now=now,
-            draws=draws,
+            draws=[*draws, *(self.builder.further_request(item, now=now) for item in again)],
         )
         by_drift, by_reference = statuses[:aimed], statuses[aimed : aimed + filled]
         return (

@@ -21,6 +21,7 @@ from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
+from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
@@ -33,7 +34,8 @@ from service.monitoring.week_ago import WeekAgo
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.count_histories import CountHistory
 from service.store.drift_verdicts import DriftVerdicts
-from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.facts import RequestFacts, TrafficFacts
+from service.store.outcome_entries import OutcomeEntry
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
@@ -59,6 +61,7 @@ class Facts:
     counts: CountHistory = ()  # by earlier times
     short: Mapping[str, int] = field(default_factory=dict)  # draws that found no item, not in `counts` yet
     week_ago: WeekAgo | None = None  # None where there were no labels then
+    truth: LearnedTruth | None = None  # where people may err, what is learned of them
     # groups that had drifted in the last round of the leader
     verdicts: DriftVerdicts | None = None
 
@@ -139,7 +142,7 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    weighted = weigh_model_labels(settings, index, ledger, now=now)
+    weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth)
     groupings = assess_groupings(
         settings=settings,
         index=index,
@@ -147,11 +150,14 @@ def take_snapshot(
         ledger=ledger,
         at=now,
         weighted=weighted,
-        evidence=model_evidence(
+        # It takes labels for the truth.
+        evidence={}
+        if settings.labels_per_item.several
+        else model_evidence(
             settings=settings,
             index=index,
             ledger=ledger,
-            open_requests=requests.open,
+            open_requests=requests.of_new_items,
             reference=reference,
             checkpoint=facts.checkpoint,
             before={} if last is None else {n: one.evidence for n, one in last.groupings.items()},
@@ -256,7 +262,7 @@ def _filling(
 ) -> ReferenceFilling | None:
     """What the references of the grouping that an assessment asks by still need."""
     name = assessment.asked_grouping
-    if name not in groupings:
+    if name not in groupings or settings.labels_per_item.several:
         return None
     asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
     drawn = [each for one in requests.open.values() for each in (one, *one.shared)]

@@ -18,7 +18,8 @@ from service.replay.one_class import label_counts
 from service.replay.tables import Cell, Table
 from service.replay.workers import Workers
 from service.statistics import beta as betas
-from service.statistics.annotators import Answers, sample_truth
+from service.statistics.annotators import sample_truth
+from service.statistics.truth_chain import Answers
 
 MOST: Final = 3
 """Answers about an item, at most."""

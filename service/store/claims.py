@@ -23,6 +23,7 @@ import msgspec
 
 from service.store.connection import ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
+from service.store.request_registry import person_digest
 
 ClaimStatus = Literal["ok", "unknown", "lost", "expired", "submitted"]
 ClaimState = Literal["claimable", "claimed", "submitted"]
@@ -92,9 +93,11 @@ class ClaimStore(ModelStore):
     """The claims of one model's requests."""
 
     def claim(
-        self, vendor: str, *, claim_ids: Sequence[str], lease_seconds: float, now: float
+        self, vendor: str, *, claim_ids: Sequence[str], lease_seconds: float, now: float, annotator: str = ""
     ) -> list[Claim]:
         """Claim up to one request per id, those with the soonest deadline first.
+
+        None whose item this annotator has labelled before.
 
         The leases end after `lease_seconds`, or at the requests' deadlines if these are sooner. Call it again
         with the same ids after a lost reply: it returns the claims that still hold, and claims nothing more.
@@ -106,8 +109,8 @@ class ClaimStore(ModelStore):
         keys = self._keys
         reply: list[bytes] = self._connection.run(
             "claim_requests",
-            [keys.claimable(vendor), keys.claims, keys.deadlines],
-            [now, now + lease_seconds, _SEARCHED_REQUESTS, *claim_ids],
+            [keys.claimable(vendor), keys.claims, keys.deadlines, keys.barred],
+            [now, now + lease_seconds, _SEARCHED_REQUESTS, _person(annotator, vendor), *claim_ids],
         )
         ids = [request_id.decode() for request_id in reply[::2]]
         return self._claims(vendor, ids, reply[1::2])
@@ -164,6 +167,13 @@ class ClaimStore(ModelStore):
         with translate_redis_errors():
             return int(self._connection.client.zcount(self._keys.claimable(vendor), "-inf", now))
 
+    def is_barred(self, vendor: str, request_id: str, annotator: str) -> bool:
+        """Whether an annotator has labelled the item of an open request before."""
+        with translate_redis_errors():
+            people = self._connection.client.hget(self._keys.barred, request_id) or b""
+        person = _person(annotator, vendor)
+        return bool(person) and person in {people[at : at + 8] for at in range(0, len(people), 8)}
+
     def _change(
         self, verb: str, vendor: str, request_id: str, claim_id: str, *, now: float, leased_until: float = 0.0
     ) -> ClaimChange:
@@ -192,6 +202,10 @@ class ClaimStore(ModelStore):
 def claimable_key(keys: ModelKeys, vendor: str) -> str:
     """Key of a vendor's claimable set, for scripts; without a vendor the key `open`, as a placeholder."""
     return keys.claimable(vendor) if vendor else keys.open
+
+
+def _person(annotator: str, vendor: str) -> bytes:
+    return person_digest(annotator, vendor) if annotator else b""
 
 
 def _decode_claim(record: bytes | None) -> tuple[ClaimState, float, str]:

@@ -19,12 +19,16 @@ from service.store.drift_facts import DriftStore
 from service.store.drift_verdicts import DriftVerdicts
 from service.store.keys import ModelKeys
 from service.store.marked_traffic import MarkedCounts, MarkedTraffic, MarkReader, newest_prediction
+from service.store.outcome_entries import (
+    BEGINNING,
+    OutcomePage,
+    Position,
+    entry_id_of,
+    outcome_entry,
+    position_of,
+)
 from service.store.records import (
-    Fact,
-    LabelFact,
     PoolRecord,
-    decode_fact,
-    decode_label_fact,
     decode_pool_record,
 )
 from service.store.references import ReferenceStore, ReferenceWindow
@@ -48,62 +52,6 @@ _SCORES_AT_ONCE = 100
 
 _PAGE = 10_000
 """Entries of the outcome stream in one reply: a few megabytes, and a few milliseconds of Redis."""
-
-Position = tuple[int, int]
-"""Position of an entry in the outcome stream: its milliseconds and sequence number."""
-
-BEGINNING: Position = (0, 0)
-"""Before the first entry of any stream."""
-
-
-class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
-    """An outcome, or the revision of one.
-
-    Attributes:
-        of: position of the outcome that it revises; its own position if it is the outcome itself.
-    """
-
-    position: Position
-    of: Position
-    assessment: str
-    fact: Fact
-    label: LabelFact
-
-
-class SharedDraw(msgspec.Struct, frozen=True, gc=False):
-    """A further draw of an item that has been labelled: its label counts as drawn for this, too.
-
-    Attributes:
-        of: position of the item's outcome.
-        fact: its prediction may be a later one of the same item.
-    """
-
-    position: Position
-    of: Position
-    assessment: str
-    fact: Fact
-
-
-@dataclass(frozen=True)
-class OutcomePage:
-    """Some entries of the outcome stream.
-
-    Attributes:
-        first: position of the first entry that the stream still holds.
-        entries: those after the requested position, in the stream's order.
-        last: position of the last entry that was read.
-        complete: whether that is the end of the stream.
-    """
-
-    first: Position
-    entries: list[OutcomeEntry | SharedDraw]
-    last: Position
-    complete: bool
-
-    @property
-    def labelled(self) -> list[OutcomeEntry]:
-        """The entries with a label: outcomes and their revisions."""
-        return [entry for entry in self.entries if isinstance(entry, OutcomeEntry)]
 
 
 @dataclass(frozen=True)
@@ -149,6 +97,11 @@ class RequestFacts:
     budget: dict[str, int]
     buckets: dict[str, bytes]
     tallies: dict[tuple[str, str], int]
+
+    @property
+    def of_new_items(self) -> dict[str, OpenRequest]:
+        """Requests in flight for items that nobody has labelled."""
+        return {name: request for name, request in self.open.items() if request.opinion == 1}
 
 
 class FactReader(ModelStore):
@@ -261,37 +214,19 @@ class FactReader(ModelStore):
         """
         key = self._keys.outcomes
         with self._connection.pipeline(transaction=True) as pipeline:
-            pipeline.xrange(key, min=_entry_id(after), max=_entry_id(after))
+            pipeline.xrange(key, min=entry_id_of(after), max=entry_id_of(after))
             pipeline.xrange(key, count=1)
-            pipeline.xrange(key, min=f"({_entry_id(after)}", count=_PAGE)
+            pipeline.xrange(key, min=f"({entry_id_of(after)}", count=_PAGE)
             known, first, page = pipeline.execute()
         if after != BEGINNING and not known:
             return None
-        entries = [_outcome_entry(entry_id, fields) for entry_id, fields in page]
+        entries = [outcome_entry(entry_id, fields) for entry_id, fields in page]
         return OutcomePage(
-            first=_position(first[0][0]) if first else BEGINNING,
+            first=position_of(first[0][0]) if first else BEGINNING,
             entries=entries,
             last=entries[-1].position if entries else after,
             complete=len(entries) < _PAGE,
         )
-
-
-def _outcome_entry(entry_id: bytes, fields: dict[bytes, bytes]) -> OutcomeEntry | SharedDraw:
-    position, of = _position(entry_id), fields.get(b"of")
-    revised = position if of is None else _position(of)
-    assessment, fact = fields[b"assessment"].decode(), decode_fact(fields[b"fact"])
-    if b"label" not in fields:
-        return SharedDraw(position, revised, assessment, fact)
-    return OutcomeEntry(position, revised, assessment, fact, decode_label_fact(fields[b"label"]))
-
-
-def _position(entry_id: bytes) -> Position:
-    milliseconds, _, sequence = entry_id.partition(b"-")
-    return int(milliseconds), int(sequence)
-
-
-def _entry_id(position: Position) -> str:
-    return f"{position[0]}-{position[1]}"
 
 
 def _event_and_assessment(field: bytes) -> tuple[str, str]:

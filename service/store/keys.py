@@ -24,9 +24,12 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by digest of a Label Studio annotation's identity; only the latest one of a request | `correction_days` |
 | `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the latest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
+| `P:{m}:labelled:<id>` | hash | of an item that several people may label, by the id of its first request: `assessment`, `fact`, `message`, `entry` (its outcome's id), `class:<n>` (digest of the n-th label's class), `by:<n>` (digest of who gave it) | until nobody else is asked; at most `correction_days` after its last label |
+| `P:{m}:undecided` | sorted set | id of an item's first request, by its last label (s): whether somebody else is asked is to be decided | until then |
+| `P:{m}:barred` | hash | request id -> digests of those who have labelled its item, 8 bytes each | while open, if not the item's first |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
-| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
+| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
 | `P:{m}:counts` | hash | `state`: counts of predictions, label requests and draws by earlier times (msgpack; `service/store/count_histories.py`); `digest` of it | of the last day and a half |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |
@@ -108,6 +111,9 @@ class ModelKeys:
     annotation = _Keys("annotation")
     annotated = _Keys("annotated")
     outbox = _Key("outbox")
+    labelled = _Keys("labelled")
+    undecided = _Key("undecided")
+    barred = _Key("barred")
     budget = _Key("budget")
     tallies = _Key("tallies")
     outcomes = _Key("outcomes")

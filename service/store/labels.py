@@ -12,7 +12,14 @@ from service.store.claims import claimable_key
 from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 from service.store.records import LabelFact, encode_packed
-from service.store.request_registry import class_digest, item_digest, locate_record
+from service.store.request_registry import (
+    class_digest,
+    first_request_id,
+    item_digest,
+    locate_record,
+    opinion_of,
+    person_digest,
+)
 from service.store.requests import OpenRequest
 
 
@@ -51,12 +58,22 @@ class LabelResult:
 
 
 class LabelStore(ModelStore):
-    """The labels of one model, which may be corrected or retracted for `closed_seconds`."""
+    """The labels of one model, which may be corrected or retracted for `closed_seconds`.
+
+    Items may be labelled by `several` people.
+    """
 
     def __init__(
-        self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int
+        self,
+        connection: Connection,
+        keys: ModelKeys,
+        *,
+        closed_seconds: int,
+        outcome_limit: int,
+        several: bool = False,
     ) -> None:
         super().__init__(connection, keys)
+        self.several = several
         self._closed_seconds = closed_seconds
         self._outcome_limit = outcome_limit
 
@@ -67,17 +84,20 @@ class LabelStore(ModelStore):
         """
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies]
-        names += [keys.labels(partition), keys.claims]
-        arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now, len(labels)]
+        names += [keys.labels(partition), keys.claims, keys.barred, keys.undecided]
+        arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now]
+        arguments += [int(self.several), len(labels)]
         for label in labels:
-            location = locate_record(label.request_id)
+            location, first = locate_record(label.request_id), first_request_id(label.request_id)
             names += [keys.request(label.request_id), keys.asked(location.bucket)]
-            names.append(claimable_key(keys, label.vendor))
+            names += [claimable_key(keys, label.vendor), keys.labelled(first)]
             arguments += [label.request_id, location.field, item_digest(label.item_id, label.vendor)]
             # Before vendors were configured, nobody in particular was asked.
             arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
             arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
-            arguments.append(encode_packed(LabelFact(label.true_class, label.time, label.annotator)))
+            given = LabelFact(label.true_class, label.time, label.annotator, label.vendor)
+            arguments += [encode_packed(given), first, opinion_of(label.request_id)]
+            arguments.append(person_digest(label.annotator, label.vendor))
         replies = self._connection.run("apply_labels", names, arguments)
         return [_applied(reply) for reply in replies]
 

@@ -61,18 +61,20 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     suspected: bool = False
 
 
-class LabelFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class LabelFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """The part of an outcome about its label.
 
     Attributes:
         true_class: empty for a retraction.
         time: seconds since the epoch.
         annotator: may be empty.
+        vendor: whose annotator it is; may be empty.
     """
 
     true_class: str
     time: float
     annotator: str
+    vendor: str = ""
 
 
 encode_json = msgspec.json.Encoder().encode

@@ -46,6 +46,8 @@ _LABEL_BYTES = 9
 _FIELD_BYTES = 8
 _ITEM_BYTES = 4
 _CLASS_BYTES = 8
+_PERSON_BYTES = 8
+_OPINION = "."
 
 RequestState = Literal["open", "answered", "skipped", "retracted", "expired"]
 
@@ -66,9 +68,32 @@ def locate_record(request_id: str) -> RecordLocation:
     return RecordLocation(int.from_bytes(digest[:2]) % BUCKETS, digest[2:])
 
 
-def request_id_of(model: str, item_id: str) -> str:
-    """Id of the request for an item; an item has at most one."""
-    return hashlib.blake2b(msgspec.json.encode([model, item_id]), digest_size=12).hexdigest()
+def request_id_of(model: str, item_id: str, opinion: int = 1) -> str:
+    """Id of the request for an item; an item has at most one for each opinion, counted from 1."""
+    first = hashlib.blake2b(msgspec.json.encode([model, item_id]), digest_size=12).hexdigest()
+    return first if opinion == 1 else f"{first}{_OPINION}{opinion}"
+
+
+def first_request_id(request_id: str) -> str:
+    """Id of the request for the first opinion about the same item."""
+    return request_id.partition(_OPINION)[0]
+
+
+def is_request_for(request_id: str, model: str, item_id: str) -> bool:
+    """Whether a request, for whichever opinion, is about an item."""
+    return first_request_id(request_id) == request_id_of(model, item_id)
+
+
+def opinion_of(request_id: str) -> int:
+    """The number of the opinion that a request asks for; 1 for an id that is none of Credence's."""
+    number = request_id.partition(_OPINION)[2]
+    return int(number) if number.isascii() and number.isdigit() else 1
+
+
+def person_digest(annotator: str, vendor: str = "") -> bytes:
+    """Digest of who labels, for a vendor or for none, 8 bytes."""
+    text = msgspec.json.encode([vendor, annotator])
+    return hashlib.blake2b(text, digest_size=_PERSON_BYTES, person=b"annotator").digest()
 
 
 def item_digest(item_id: str, vendor: str = "") -> bytes:
@@ -146,7 +171,7 @@ class RequestRegistry(ModelStore):
 
     def find(self, vendor: str, request_id: str, item_id: str) -> RequestRecord | None:
         """The record of a request; None if it has another item, or was last sent to another vendor."""
-        if request_id != request_id_of(self._keys.model, item_id):
+        if not is_request_for(request_id, self._keys.model, item_id):
             return None
         location = locate_record(request_id)
         with translate_redis_errors():

@@ -32,6 +32,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         vendor: the vendor that was asked last; empty if no vendors were configured.
         shared: further draws of the same item.
         suspected: whether the group was under suspicion when the first attempt was issued.
+        opinion: whose label of the item this asks for: 2 is the second person's.
     """
 
     assessment: str
@@ -44,30 +45,35 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     vendor: str = ""
     shared: tuple[OpenRequest, ...] = ()
     suspected: bool = False
+    opinion: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Draw:
-    """One pooled item to be turned into a label request.
+    """One item to be turned into a label request: of the pool, or one that was labelled before.
 
     Attributes:
-        partition: of the shard that pools it.
-        field: of its group's sketch.
-        item_hash: as sketches hold it.
         fact: the packed `Fact` of its outcome.
         message: for the labeller.
         deadline: of the first attempt, seconds since the epoch.
+        partition: of the shard that pools it.
+        field: of its group's sketch.
+        item_hash: as sketches hold it.
+        first_request: of an item that was labelled, id of the first request; empty for one of the pool.
+        labelled_by: digests of those who have labelled it.
     """
 
-    partition: int
-    field: bytes
-    item_hash: int
     item_id: str
     request_id: str
     fact: bytes
     message: bytes
     open: OpenRequest
     deadline: float
+    partition: int = 0
+    field: bytes = b""
+    item_hash: int = 0
+    first_request: str = ""
+    labelled_by: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,7 @@ class RequestStore(ModelStore):
             return []
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.outcomes]
+        names.append(keys.barred)
         arguments: list[Argument] = [epoch, payment.window, payment.labels, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
         arguments += [self._outcome_limit, payment.stored, payment.from_reserve]
@@ -210,12 +217,16 @@ class RequestStore(ModelStore):
         for draw in draws:
             vendor = draw.open.vendor
             location = locate_record(draw.request_id)
-            names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
+            if draw.first_request:
+                names += [keys.labelled(draw.first_request), keys.undecided]
+                arguments += [b"", draw.first_request]
+            else:
+                names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
+                arguments += [draw.field, pack_hash(draw.item_hash)]
             names += [keys.request(draw.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
-            arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, location.field]
-            arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
-            arguments += [msgspec.json.encode(draw.open), draw.deadline]
+            arguments += [draw.request_id, location.field, item_digest(draw.item_id, vendor), draw.fact]
+            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, draw.labelled_by]
         statuses = self._run_fenced("issue_requests", names, arguments)
         return [status.decode() for status in statuses]
 
@@ -247,6 +258,7 @@ class RequestStore(ModelStore):
             return []
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.claims]
+        names.append(keys.barred)
         arguments: list[Argument] = [epoch, now, _ON_ITS_WAY_SECONDS, len(renewals)]
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor

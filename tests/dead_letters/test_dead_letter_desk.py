@@ -14,7 +14,7 @@ from letter_topic import header, letters_of
 from service.app.cli import main
 from service.config.loader import load_settings
 from service.domain.messages import PREDICTION_TYPE
-from service.store.facts import BEGINNING, OutcomeEntry
+from service.store.outcome_entries import BEGINNING, OutcomeEntry
 
 
 def desk(deployment: Deployment, *arguments: str) -> str:

@@ -14,7 +14,7 @@ from reference import Place, Reference
 from stand import Stand
 from workload import MODEL
 
-from service.store.facts import BEGINNING, OutcomeEntry, SharedDraw
+from service.store.outcome_entries import BEGINNING, OutcomeEntry, SharedDraw
 from service.store.records import Fact
 
 MOST_ATTEMPTS = 2

@@ -10,7 +10,7 @@ from harness import Deploy, Labeller, Process, wait_for
 from stored import expected_cells, stored_cells
 
 from service.demo.servers import EmbeddedBroker, EmbeddedRedis
-from service.store.facts import BEGINNING
+from service.store.outcome_entries import BEGINNING
 
 
 def test_a_kill_in_the_middle_changes_no_count(

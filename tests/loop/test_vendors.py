@@ -12,7 +12,7 @@ from harness import Deploy, Deployment, wait_for
 
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
-from service.store.facts import BEGINNING
+from service.store.outcome_entries import BEGINNING
 
 KEYS = {"acme": "a" * 32, "bolt": "b" * 32}
 VENDORS = (

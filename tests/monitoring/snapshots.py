@@ -29,7 +29,8 @@ from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.vote_patterns import VotePatterns, allocate, member_beliefs
-from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.facts import RequestFacts, TrafficFacts
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 from service.store.requests import OpenRequest
 

@@ -13,7 +13,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 CLASSES = ("cat", "dog", "owl")

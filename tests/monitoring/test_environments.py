@@ -14,7 +14,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 PAGE = Path(__file__).parents[2] / "docs" / "pooling.md"

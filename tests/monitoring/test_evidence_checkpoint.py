@@ -21,7 +21,7 @@ from service.monitoring.model_evidence import due_checkpoint, model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest

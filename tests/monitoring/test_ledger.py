@@ -17,9 +17,9 @@ from service.domain.cells import CellSpace
 from service.domain.groupings import ByAttribute, ByClass
 from service.domain.request_order import requested_at
 from service.monitoring.outcome_aggregates import SumTallies
-from service.monitoring.outcome_fold import RECENT
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
-from service.store.facts import OutcomeEntry, SharedDraw
+from service.monitoring.recent_outcomes import RECENT
+from service.store.outcome_entries import OutcomeEntry, SharedDraw
 from service.store.records import Fact, LabelFact
 
 SPACE = CellSpace(

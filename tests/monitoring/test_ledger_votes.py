@@ -23,7 +23,7 @@ from service.domain.cells import (
 from service.domain.groupings import ByAttribute, ByChallenger
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 GROUPINGS = {

@@ -24,7 +24,7 @@ from service.monitoring.binary_performance import (
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact, PoolRecord
 
 NOW = 1_800_000_000.0

@@ -28,7 +28,7 @@ from service.statistics.change_points import change_point_weights
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
 from service.statistics.tasks import EstimateAccuracy
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 RUN_LENGTH = 1_000

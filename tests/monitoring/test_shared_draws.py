@@ -12,7 +12,7 @@ from test_ledger import EVER, contents, folded, outcome, revision, stream
 from service.domain.cells import FORMER_GROUPING
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
-from service.store.facts import OutcomeEntry, SharedDraw
+from service.store.outcome_entries import OutcomeEntry, SharedDraw
 
 
 def drawn_again(

@@ -17,7 +17,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.monitoring.traffic_windows import traffic_history
 from service.statistics.balance_heuristic import effective_counts
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 SPACE = CellSpace(

@@ -14,7 +14,7 @@ from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groups, weigh_labels
-from service.store.facts import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 REGIONS = [f"region-{number}" for number in range(5)]

@@ -25,8 +25,8 @@ from service.config.loader import load_settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
-from service.store.facts import BEGINNING, OutcomeEntry
 from service.store.keys import hash_key_key
+from service.store.outcome_entries import BEGINNING, OutcomeEntry
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 60}, max_in_flight: 60, "

@@ -16,8 +16,8 @@ from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
 from service.app.wiring import model_keys
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
-from service.store.facts import BEGINNING
 from service.store.keys import LAYOUT_DIGITS, ModelKeys, identity_key
+from service.store.outcome_entries import BEGINNING
 from service.store.resets import ResetStore
 
 ASSESSMENTS = (

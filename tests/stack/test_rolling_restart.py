@@ -21,7 +21,7 @@ from procedures import PAGE
 from stored import expected_cells, stored_cells
 
 from service.serving.prometheus import SPECS
-from service.store.facts import BEGINNING, OutcomeEntry
+from service.store.outcome_entries import BEGINNING, OutcomeEntry
 
 SCRAPE_SECONDS = 2.0
 """Prometheus gives a scrape as long: a process that restarts beside it on a busy machine answers late."""

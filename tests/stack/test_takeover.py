@@ -15,7 +15,7 @@ from harness import Deploy, Deployment, truth, wait_for
 from stored import expected_cells, stored_cells
 
 from service.app.wiring import label_store
-from service.store.facts import BEGINNING
+from service.store.outcome_entries import BEGINNING
 
 PARTITIONS = 4
 TICK_SECONDS = 0.5

@@ -23,9 +23,10 @@ from service.app.wiring import model_keys
 from service.demo.servers import EmbeddedRedis, free_port
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
-from service.store.facts import BEGINNING, RequestFacts
+from service.store.facts import RequestFacts
 from service.store.idempotency import MOST_RECORDS
 from service.store.keys import idempotency_key
+from service.store.outcome_entries import BEGINNING
 
 TOKEN = "a-token-that-is-used-by-tests-alone"
 KEYS = {"acme": "a" * 32, "bolt": "b" * 32}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from service.statistics.annotators import AnnotatorPrior, Answers, sample_truth
+from service.statistics.annotators import sample_truth
+from service.statistics.strata_accuracy import CurvedAccuracy
+from service.statistics.truth_chain import AnnotatorPrior, Answers, TruthChain
 
 NEVER_ERR = AnnotatorPrior(
     ability=(40.0, 0.01), harder=(0.0, 0.01), log_difficulty=(-5.0, 0.01), log_unlike=(-5.0, 0.01)
@@ -58,9 +62,12 @@ def test_every_stratum_has_an_accuracy_of_its_own() -> None:
 
 
 def drawn_from_the_prior(
-    rng: np.random.Generator, prior: AnnotatorPrior, classes: int
+    rng: np.random.Generator, prior: AnnotatorPrior, classes: int, strata: np.ndarray | None = None
 ) -> tuple[Answers, float]:
-    """Answers as the model says they come about, three about every other item; and the accuracy."""
+    """Answers as the model says they come about, three about every other item; and the accuracy.
+
+    Without the accuracies of strata there is one, whose accuracy is drawn.
+    """
     people, count = 6, 40
     ability, harder, log_difficulty, log_unlike, fooled = (
         rng.normal(*each)
@@ -68,7 +75,9 @@ def drawn_from_the_prior(
     )
     abilities = ability + np.exp(log_unlike) * rng.standard_t(4, people)
     accuracy = rng.random()
-    correct = rng.random(count) < accuracy
+    accuracies = np.array([accuracy]) if strata is None else strata
+    of_items = np.arange(count) * len(accuracies) // count
+    correct = rng.random(count) < accuracies[of_items]
     ease = np.exp(-np.exp(log_difficulty) * rng.normal(size=count) - np.where(correct, 0, harder))
     items = np.repeat(np.arange(count), [1, 3] * (count // 2))
     annotators = np.concatenate([rng.permutation(people)[:size] for size in [1, 3] * (count // 2)])
@@ -76,7 +85,7 @@ def drawn_from_the_prior(
     right = np.where(known > 0, 1 / classes + (1 - 1 / classes) * known, (1 + known) / classes)
     misled = special.expit(fooled - np.log(classes - 2)) if classes > 2 else 1.0
     agrees = rng.random(len(items)) < np.where(correct[items], right, misled * (1 - right))
-    return Answers(items, annotators, agrees, np.zeros(count, np.intp), people, classes), accuracy
+    return Answers(items, annotators, agrees, of_items, people, classes), accuracy
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -106,3 +115,29 @@ def test_a_person_who_guesses_is_found() -> None:
     low, high = np.quantile(reliability, [0.025, 0.975], axis=0)
     assert high[0] < low[1:].min()
     assert low[0] < 0.5 < high[0]
+
+
+def test_groups_around_a_curve_rank_uniformly_among_draws_of_their_posterior() -> None:
+    # As above; the accuracies of two groups, one of which may differ from the curve.
+    prior, ranks = AnnotatorPrior(), []
+    scores, groups = np.array([0.5, 2.5, 0.5, 2.5]), np.array([0, 0, 1, 1])
+    for run in range(50):
+        rng = np.random.default_rng([9, run])
+        curve = np.array([-0.5, 1.0, -0.9]) + np.array([1.75, 0.5, 0.8]) * rng.normal(size=3)
+        deviations = np.exp(curve[2]) * rng.standard_t(3, 2)
+        model = CurvedAccuracy(scores, groups, 2, centre=1.5)
+        accuracy = model.at(curve, deviations).strata
+        answers, _ = drawn_from_the_prior(rng, prior, 2, accuracy)
+        draws = sample_truth(replace(answers, accuracy=model), rng, sweeps=320, warm_up=120).accuracy
+        ranks.append((draws < accuracy).mean(axis=0))
+    for stratum in range(4):
+        assert stats.kstest(np.array(ranks)[:, stratum], "uniform").pvalue > 0.001, stratum
+
+
+def test_a_chain_goes_on_from_where_another_one_stood() -> None:
+    answers = one_answer_each([True] * 30 + [False] * 10)
+    chain = TruthChain(answers, AnnotatorPrior(), np.random.default_rng(1))
+    for _ in range(20):
+        chain.sweep()
+    other = TruthChain(answers, AnnotatorPrior(), np.random.default_rng(2), start=chain.state)
+    np.testing.assert_allclose(other.probability_correct(), chain.probability_correct())

@@ -32,9 +32,10 @@ from service.domain.pool_key import PoolKey
 from service.monitoring.monitor import ModelMonitor
 from service.store.client import build_redis
 from service.store.connection import Connection
-from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
+from service.store.facts import FactReader
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
+from service.store.outcome_entries import BEGINNING, OutcomeEntry, OutcomePage, Position
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, OpenRequest, Payment, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash

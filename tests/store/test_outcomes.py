@@ -27,8 +27,8 @@ from store_site import (
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import Unavailable
 from service.store.connection import Connection
-from service.store.facts import BEGINNING, OutcomePage
 from service.store.labels import LabelEvent
+from service.store.outcome_entries import BEGINNING, OutcomePage
 from service.store.records import LabelFact
 from service.store.request_registry import locate_record
 from service.store.requests import Renewal

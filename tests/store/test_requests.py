@@ -16,8 +16,8 @@ from service.demo.servers import EmbeddedRedis
 from service.domain.errors import FenceRefused, Unavailable
 from service.domain.grouping_pool import EMPTY_SKETCH
 from service.store.connection import Connection
-from service.store.facts import SharedDraw
 from service.store.labels import LabelEvent, LabelStore
+from service.store.outcome_entries import SharedDraw
 from service.store.records import decode_fact, decode_pool_record
 from service.store.request_registry import BUCKETS, locate_record
 from service.store.requests import Draw, DueRequest, ExpiryStatus, Payment, Renewal, RequestStore

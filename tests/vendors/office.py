@@ -54,8 +54,8 @@ VENDORS: dict[str, Any] = {
 }
 
 
-def models(**fields: Any) -> dict[str, Any]:
-    """A model with an assessment that asks for everything."""
+def models(model: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """A model with an assessment that asks for everything; both with further keys."""
     assessment = {
         "policy": "random",
         "budget": {"labels": 10_000},
@@ -64,7 +64,8 @@ def models(**fields: Any) -> dict[str, Any]:
         "max_attempts": 2,
         **fields,
     }
-    return {"m": {"classes": ["cat", "dog", "owl"], "score_bins": 1, "assessments": {"ask": assessment}}}
+    kept = {"classes": ["cat", "dog", "owl"], "score_bins": 1, "assessments": {"ask": assessment}}
+    return {"m": kept | model}
 
 
 @dataclass
@@ -170,6 +171,7 @@ class Office:
     vendors: Mapping[str, Any] = field(default_factory=lambda: VENDORS)
     api: Mapping[str, Any] = field(default_factory=dict)
     assessment: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
     body_seconds: float = 15.0
     delivery_seconds: float = 30.0
     certificate: tuple[str, str] | None = None
@@ -177,13 +179,13 @@ class Office:
     stopping: bool = False
 
     def __post_init__(self) -> None:
-        self.site = Site(self.connection, models(**self.assessment), vendors=self.vendors)
+        self.site = Site(self.connection, models(self.model, **self.assessment), vendors=self.vendors)
         self.topic = f"{self.connection.prefix}.labels.{secrets.token_hex(4)}"
         self.settings = Settings.model_validate(
             {
                 "kafka": {"bootstrap_servers": [self.broker], "topics": {"labels": self.topic}},
                 "redis": {"prefix": self.connection.prefix},
-                "models": models(**self.assessment),
+                "models": models(self.model, **self.assessment),
                 "vendors": dict(self.vendors),
                 "vendor_api": {"requests_per_second": 10_000, "burst": 10_000, **self.api},
             }

@@ -18,7 +18,7 @@ from office import Caller, Told
 
 from service.demo.servers import free_port
 from service.serving.vendor_api.problems import Kind
-from service.store.facts import BEGINNING
+from service.store.outcome_entries import BEGINNING
 
 TOKEN = "a-token-that-is-used-by-tests-alone"
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "vendor-api.md"

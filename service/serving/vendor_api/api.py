@@ -41,7 +41,10 @@ ModelName = Annotated[Name, Path(description="name of a model")]
 Requested = Annotated[RequestId, Path(description="id of a label request")]
 
 _OPEN = (Kind.NOT_FOUND, Kind.CLAIM_LOST, Kind.CLAIM_ENDED, Kind.ALREADY_SUBMITTED)
-_ANSWERED = (*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.UNKNOWN_CLASS)
+_ANSWERED = (
+    *(*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.UNKNOWN_CLASS),
+    *(Kind.SAME_ANNOTATOR, Kind.ANNOTATOR_NEEDED),
+)
 _CLOSED = (Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.TOO_MANY_REVISIONS, Kind.REQUEST_EXPIRED)
 _OF_REQUEST = "/models/{model}/requests/{request_id}"
 
@@ -89,7 +92,9 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
         def take_claims() -> list[tuple[str, Claim]]:
             if request.state.is_repeated:
                 return claims.list_claims_by_key(vendor, most=most, key=request.state.idempotency_key)
-            return claims.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
+            return claims.claim(
+                vendor, body.models, claim_ids, lease_seconds=lease_seconds, annotator=body.annotator
+            )
 
         seconds = 0.0 if request.state.is_repeated else min(body.wait_seconds, settings.wait_seconds)
         claimed = await waits.until(take_claims, request, vendor=vendor, seconds=seconds)
@@ -139,7 +144,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         f"{_OF_REQUEST}/skip",
         summary="Skip a claimed request that cannot be labelled",
         status_code=202,
-        responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, changes=True),
+        responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.SAME_ANNOTATOR, changes=True),
     )
     def skip(request: Request, model: ModelName, request_id: Requested, body: SkipBody) -> Submitted:
         service().answer(vendor_of(request), body.claim_id, _label(model, request_id, "skip", body))
@@ -149,7 +154,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         f"{_OF_REQUEST}/correction",
         summary="Correct an answer",
         status_code=202,
-        responses=problems(*_CLOSED, Kind.UNKNOWN_CLASS, changes=True),
+        responses=problems(*_CLOSED, Kind.UNKNOWN_CLASS, Kind.ANNOTATOR_NEEDED, changes=True),
     )
     def correct(request: Request, model: ModelName, request_id: Requested, body: CorrectionBody) -> Submitted:
         service().revise(vendor_of(request), _label(model, request_id, "correction", body))

@@ -30,6 +30,7 @@ class ModelRequests:
     vendors: frozenset[str]
     claims: ClaimStore
     registry: RequestRegistry
+    several: bool = False  # whether several people may label an item
 
 
 class Claims:
@@ -79,15 +80,26 @@ class Claims:
         return _claim_ids(self._claim_keys[vendor][0], key, most)
 
     def claim(
-        self, vendor: str, models: Sequence[str] | None, claim_ids: Sequence[str], *, lease_seconds: float
+        self,
+        vendor: str,
+        models: Sequence[str] | None,
+        claim_ids: Sequence[str],
+        *,
+        lease_seconds: float,
+        annotator: str | None = None,
     ) -> list[tuple[str, Claim]]:
-        """Claim as many requests as there are ids, of these models or of all; each with its model's name."""
+        """Claim as many requests as there are ids, of these models or of all; each with its model's name.
+
+        None whose item the annotator has labelled before.
+        """
         now = self._clock()
         chosen = {name: self.model_of(vendor, name) for name in models} if models else self.models_of(vendor)
         claimed: list[tuple[str, Claim]] = []
         for name, of in chosen.items():
             ids = [_of_model(claim_id, name) for claim_id in claim_ids[len(claimed) :]]
-            found = of.claims.claim(vendor, claim_ids=ids, lease_seconds=lease_seconds, now=now)
+            found = of.claims.claim(
+                vendor, claim_ids=ids, lease_seconds=lease_seconds, now=now, annotator=annotator or ""
+            )
             self._metrics.claims.labels(vendor, name).inc(len(found))
             claimed += [(name, claim) for claim in found]
         return claimed

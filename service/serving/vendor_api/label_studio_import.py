@@ -18,13 +18,15 @@ from service.store.request_registry import (
     RequestRecord,
     annotation_digest,
     class_digest,
-    request_id_of,
+    is_request_for,
 )
 
 _STATES: dict[Kind, ImportState] = {
     Kind.NOT_FOUND: "not-found",
     Kind.CLAIM_LOST: "claim-lost",
     Kind.CLAIM_ENDED: "claim-ended",
+    Kind.SAME_ANNOTATOR: "same-annotator",
+    Kind.ANNOTATOR_NEEDED: "annotator-needed",
 }
 
 
@@ -113,7 +115,7 @@ class AnnotationImport:
         if true_class is None:
             return _Plan("unknown-class")
         # The task's data may have been edited, so the item id cannot be trusted.
-        if annotation.request_id != request_id_of(self._model, annotation.item_id):
+        if not is_request_for(annotation.request_id, self._model, annotation.item_id):
             return _Plan("not-found")
         latest = self._requests.registry.latest(self._vendor, annotation.request_id)
         if latest is not None and annotation.time is not None and annotation.time.timestamp() < latest.time:

@@ -44,6 +44,11 @@ class Kind(Enum):
         409,
         "this claim was answered differently before; send a correction to replace an answer",
     )
+    SAME_ANNOTATOR = (
+        "same-annotator",
+        409,
+        "this annotator has labelled the item before; somebody else has to answer this request",
+    )
     NOT_ANSWERED = ("not-answered", 409, "there is no answer to correct or retract")
     TOO_MANY_REVISIONS = (
         "too-many-revisions",
@@ -64,6 +69,11 @@ class Kind(Enum):
     )
     INVALID = ("invalid", 422, "the call does not match the API description; see `errors`")
     UNKNOWN_CLASS = ("unknown-class", 422, "true_class is not one of the request's classes")
+    ANNOTATOR_NEEDED = (
+        "annotator-needed",
+        422,
+        "several people label items of this model; send the `annotator`",
+    )
     TOO_MANY_ENTRIES = ("too-many-entries", 422, "the import has too many tasks; send it in parts")
     KEY_REUSED = ("idempotency-key-reused", 422, "this Idempotency-Key was used for another call")
     TOO_MANY_CALLS = ("too-many-calls", 429, "the vendor of this token calls too often")

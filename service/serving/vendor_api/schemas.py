@@ -34,7 +34,8 @@ ClaimId = Annotated[str, Field(min_length=1, max_length=64, description="as rece
 Annotator = Annotated[
     Name | None,
     Field(
-        default=None, description="a pseudonym of who answered, not a person's name; never used in statistics"
+        default=None,
+        description="a pseudonym of who answered, not a person's name; needed if several people label items",
     ),
 ]
 AnswerTime = Annotated[Time | None, Field(default=None, description="when it was answered; default: now")]
@@ -64,6 +65,9 @@ class ClaimBody(Body):
         description="maximum number of claims; the configuration may allow fewer",
     )
     lease_seconds: LeaseSeconds
+    annotator: Name | None = Field(
+        default=None, description="who is to answer: no requests for items that they have labelled before"
+    )
     wait_seconds: float = Field(
         default=0.0,
         strict=True,
@@ -179,6 +183,8 @@ ImportState = Literal[
     "not-found",
     "claim-lost",
     "claim-ended",
+    "same-annotator",
+    "annotator-needed",
     "request-expired",
     "too-many-revisions",
     "unknown-class",

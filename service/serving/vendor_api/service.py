@@ -77,6 +77,8 @@ class VendorService:
         model = self.claims.model_of(vendor, label.model)
         if label.true_class and label.true_class not in model.classes:
             raise Refused(Kind.UNKNOWN_CLASS)
+        if label.kind == "correction" and model.several and not label.annotator:
+            raise Refused(Kind.ANNOTATOR_NEEDED)
         found = model.registry.find(vendor, label.request_id, label.item_id)
         if found is None:
             raise Refused(Kind.NOT_FOUND)
@@ -107,6 +109,9 @@ class VendorService:
         refusals: list[Kind | None] = []
         try:
             for claim_id, label in answers:
+                if (refusal := _annotator_refusal(model, vendor, label)) is not None:
+                    refusals.append(refusal)
+                    continue
                 # Before the call, as Redis may make the change although its reply is lost.
                 submitted.append((label.request_id, claim_id))
                 changed = model.claims.submit(vendor, label.request_id, claim_id, now=self.clock())
@@ -140,6 +145,8 @@ class VendorService:
             label.true_class in request.classes and label.true_class in model.classes
         ):
             raise Refused(Kind.UNKNOWN_CLASS)
+        if (refusal := _annotator_refusal(model, vendor, label)) is not None:
+            raise Refused(refusal)
         check(model.claims.submit(vendor, label.request_id, claim_id, now=self.clock()))
         return request.item_id
 
@@ -177,3 +184,11 @@ class VendorService:
             except Unavailable as error:
                 # It stays submitted until the call is repeated, which the response asks for.
                 log.warning("a claim stays submitted", extra={"vendor": vendor, "cause": str(error)})
+
+
+def _annotator_refusal(model: ModelRequests, vendor: str, label: VendorLabel) -> Kind | None:
+    """Why this annotator may not answer; None if they may."""
+    if not label.annotator:
+        return Kind.ANNOTATOR_NEEDED if model.several and label.kind == "answer" else None
+    is_barred = model.several and model.claims.is_barred(vendor, label.request_id, label.annotator)
+    return Kind.SAME_ANNOTATOR if is_barred else None

@@ -2,12 +2,15 @@
 --
 -- KEYS 1 open  2 deadlines  3 outbox  4 outcomes (stream)  5 tallies
 --      6 labels (hash of this partition: batches, applied ever)  7 claims (see claim_requests.lua)
+--      8 barred     hash  request id -> digests of those who have labelled its item
+--      9 undecided  zset  id of the first request of an item that may be labelled again, by its last label (s)
 --      then per label: request hash, asked hash (records: see store/request_registry.py), claimable set of its
---      vendor (`open`: none)
--- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)  4 labels
---      then per label 8: request id, its field in the asked hash, digest of item and vendor, digest of a request that
+--      vendor (`open`: none), labelled hash of its item
+-- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)
+--      4 whether several people may label an item (1)  5 labels
+--      then per label 11: request id, its field in the asked hash, digest of item and vendor, digest of a request that
 --      was asked of no vendor ('' where that makes no difference), kind, class digest, digest of the label,
---      label (msgpack)
+--      label (msgpack), id of the item's first request, number of the opinion, digest of the annotator
 --
 -- States: open -> answered | skipped | expired; skipped -> answered by a correction;
 --         answered -> answered by a correction, or retracted; retracted -> answered by a correction.
@@ -19,9 +22,11 @@
 -- outcome. A later one repeats it with the new label, and names in `of` the one it revises; once the stream
 -- has trimmed the outcome there is nothing to revise, and the request is unknown. An entry with `of` and without
 -- a label is a further draw of the item, for another grouping or of another prediction (issue_requests.lua).
+-- An entry with `item` is the label of somebody else: `item` is the id of the outcome. It is revised like any other.
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
 local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
+local MOST_OPINIONS = 9  -- as config/labels_per_item.py allows
 local VAIN = {['-'] = 'nothing_to_retract', ['!'] = 'conflicting_label'}
 local now = math.floor(tonumber(ARGV[3]))
 local uncorrectable = now - tonumber(ARGV[2])
@@ -34,29 +39,65 @@ local function mark_of(seen, digest)
   end
 end
 
+-- Id of an entry of the stream.
+local function unpacked(entry)
+  local milliseconds, sequence = struct.unpack('>I6I4', entry)
+  return string.format('%.0f-%.0f', milliseconds, sequence)
+end
+
 -- Assessment and fact of an answered request; nil when the stream has trimmed its outcome.
 local function outcome_of(entry)
-  local milliseconds, sequence = struct.unpack('>I6I4', entry)
-  local id = string.format('%.0f-%.0f', milliseconds, sequence)
+  local id = unpacked(entry)
   local found = redis.call('XRANGE', KEYS[4], id, id)[1]
   if found then return found[2][2], found[2][4], id end
 end
 
 -- Append to the stream; the new entry's id, packed.
-local function append(assessment, fact, label, of)
+local function append(assessment, fact, label, of, item)
   local arguments = {'assessment', assessment, 'fact', fact, 'label', label}
-  if of then
-    arguments[7], arguments[8] = 'of', of
+  if of or item then
+    arguments[7], arguments[8] = of and 'of' or 'item', of or item
   end
   local id = redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', unpack(arguments))
   local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
   return struct.pack('>I6I4', tonumber(milliseconds), tonumber(sequence))
 end
 
+-- Whether somebody is among some people.
+local function is_among(people, person)
+  for p = 1, #people, 8 do
+    if string.sub(people, p, p + 7) == person then return true end
+  end
+  return false
+end
+
+-- Add who has corrected a label to those who have labelled the item, of which another request may be open.
+local function note_corrector(labelled, first, opinion, person)
+  local by = redis.call('HGET', labelled, 'by:' .. opinion)
+  if not by or is_among(by, person) then return end
+  redis.call('HSET', labelled, 'by:' .. opinion, by .. person)
+  for n = 2, MOST_OPINIONS do
+    local people = redis.call('HGET', KEYS[8], first .. '.' .. n)
+    if people then redis.call('HSET', KEYS[8], first .. '.' .. n, people .. person) end
+  end
+end
+
+-- Keep what the item of a request that was answered needs to be labelled again.
+local function keep_item(labelled, request, first, opinion, person, class, entry)
+  if opinion == '1' then
+    local kept = redis.call('HMGET', request, 'assessment', 'fact', 'message')
+    redis.call('HSET', labelled, 'assessment', kept[1], 'fact', kept[2], 'message', kept[3], 'entry', unpacked(entry))
+  elseif redis.call('EXISTS', labelled) == 0 then
+    return
+  end
+  redis.call('HSET', labelled, 'class:' .. opinion, class, 'by:' .. opinion, person)
+  redis.call('EXPIRE', labelled, ARGV[2])
+  redis.call('ZADD', KEYS[9], now, first)
+end
+
 -- Append the further draws of an item that was open, behind its outcome.
 local function append_shared(request, entry)
-  local milliseconds, sequence = struct.unpack('>I6I4', entry)
-  local of = string.format('%.0f-%.0f', milliseconds, sequence)
+  local of = unpacked(entry)
   for n = 1, tonumber(redis.call('HGET', request, 'shared') or '0') do
     local assessment, fact = string.match(redis.call('HGET', request, 'shared:' .. n), '^(%Z+)%z(.*)$')
     redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', 'assessment', assessment, 'fact', fact, 'of', of)
@@ -64,10 +105,12 @@ local function append_shared(request, entry)
 end
 
 local statuses = {}
-for l = 0, tonumber(ARGV[4]) - 1 do
-  local request, asked, claimable, a = KEYS[8 + 3 * l], KEYS[9 + 3 * l], KEYS[10 + 3 * l], 5 + 8 * l
+for l = 0, tonumber(ARGV[5]) - 1 do
+  local k, a = 10 + 4 * l, 6 + 11 * l
+  local request, asked, claimable, labelled = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local id, field, item, kind = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
   local class, digest, label = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
+  local first, opinion, person = ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
   local record = redis.call('HGET', asked, field)
   local state, since, about, known, entry, seen, mark, status, event
   if record then
@@ -85,6 +128,8 @@ for l = 0, tonumber(ARGV[4]) - 1 do
     status = VAIN[mark] or 'duplicate'
   elseif state == 'e' then
     status = 'expired_request'
+  elseif state == 'o' and kind ~= 'retraction' and is_among(redis.call('HGET', KEYS[8], id) or '', person) then
+    status = 'same_annotator'
   elseif state == 'o' and kind == 'answer' then
     event = 'answered'
   elseif state == 'o' and kind == 'skip' then
@@ -105,12 +150,12 @@ for l = 0, tonumber(ARGV[4]) - 1 do
     else status = 'nothing_to_retract' end
   end
 
-  local assessment, fact, of
+  local assessment, fact, of, about_item
   if event then
     if state == 'a' or state == 'r' then
       assessment, fact, of = outcome_of(entry)
     else
-      assessment, fact = unpack(redis.call('HMGET', request, 'assessment', 'fact'))
+      assessment, fact, about_item = unpack(redis.call('HMGET', request, 'assessment', 'fact', 'item'))
     end
     if not fact then event, status = nil, 'unknown_request' end
   end
@@ -121,6 +166,7 @@ for l = 0, tonumber(ARGV[4]) - 1 do
       status = 'applied ' .. (redis.call('HGET', KEYS[1], id) or '')
       since = now
       redis.call('HDEL', KEYS[1], id)
+      redis.call('HDEL', KEYS[8], id)
       redis.call('ZREM', KEYS[2], id)
       redis.call('HDEL', KEYS[3], id .. '/' .. redis.call('HGET', request, 'attempt'))
       if claimable ~= KEYS[1] then
@@ -134,10 +180,19 @@ for l = 0, tonumber(ARGV[4]) - 1 do
       redis.call('HDEL', request, 'attempt', 'window', 'reserve', 'message')
       redis.call('EXPIRE', request, ARGV[2])
     else
-      local appended = append(assessment, fact, label, of)
+      local appended = append(assessment, fact, label, of, about_item)
       if not of then
         entry = appended
         append_shared(request, entry)
+        if state == 'o' and ARGV[4] == '1' then
+          keep_item(labelled, request, first, opinion, person, class, entry)
+        end
+      elseif redis.call('EXISTS', labelled) == 1 then
+        if event == 'retracted' then redis.call('HDEL', labelled, 'class:' .. opinion)
+        else
+          redis.call('HSET', labelled, 'class:' .. opinion, class)
+          note_corrector(labelled, first, opinion, person)
+        end
       end
       redis.call('DEL', request)
     end

@@ -1,6 +1,6 @@
 -- Close requests whose deadline has passed, or issue them once more.
 --
--- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)
+-- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)  8 barred
 --      then per request: its hash, asked hash (records: see store/request_registry.py), claimable set that it may be
 --      in, and that it goes to (`open`: none)
 -- ARGV 1 epoch  2 now (s)  3 how long an answer that is on its way is waited for (s)  4 requests
@@ -29,7 +29,7 @@ end
 
 local statuses = {}
 for r = 0, tonumber(ARGV[4]) - 1 do
-  local k, a = 8 + 4 * r, 5 + 7 * r
+  local k, a = 9 + 4 * r, 5 + 7 * r
   local request, asked, from, to = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window', 'reserve')
@@ -53,6 +53,7 @@ for r = 0, tonumber(ARGV[4]) - 1 do
       redis.call('HSET', asked, field, 'e' .. struct.pack('>I4', since) .. string.sub(record, 6))
       redis.call('DEL', request)
       redis.call('HDEL', KEYS[2], id)
+      redis.call('HDEL', KEYS[8], id)
       redis.call('ZREM', KEYS[3], id)
       give_back(stored[2], stored[3], stored[4])
     else

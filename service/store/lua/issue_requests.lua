@@ -1,4 +1,5 @@
--- Draw items from the pool for one assessment: mark, budget, outbox, in one step.
+-- Draw items from the pool for one assessment, and ask again about items that were labelled: mark, budget, outbox, in
+-- one step.
 --
 -- KEYS 1 fence      string  highest leader epoch that has written
 --      2 open       hash    request id -> JSON
@@ -7,17 +8,20 @@
 --      5 budget     hash    assessment|window -> labels used; assessment|bucket -> window|reserve used|tokens|at (s)
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; entries of further draws of an item are added
+--      8 barred     hash    request id -> digests of those who have labelled its item
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py),
 --      claimable set of its vendor (zset  request id, by when it may be claimed (s); `open`: none)
+--      of an item that was labelled: labelled hash and undecided set (see apply_labels.lua) in place of the first two
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
 --      7 records that an asked hash may hold  8 outcomes to keep, about
 --      9 the bucket's record as it was read  10 first candidates that the reserve pays
 --      11 number of the window, empty without a bucket  12 reserve used  13 tokens  14 at (s)  15 candidates
---      then per candidate 9: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
---      asked hash, item digest, fact, message, open JSON, deadline
+--      then per candidate 10: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
+--      asked hash, item digest, fact, message, open JSON, deadline, digests of those who have labelled the item; of an
+--      item that was labelled, '' and the id of its first request in place of the first two
 -- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
 -- A draw changes no sketch: their owner takes the items in the drawn list out of them.
--- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn by then), 'shared'
+-- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn or decided by then), 'shared'
 -- (its item was requested before) or 'budget' (it is spent, or its bucket has changed); or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
 if epoch < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
@@ -67,6 +71,17 @@ local function holds(sketch, item)
   return at ~= nil
 end
 
+-- Whether a candidate is still there to be drawn, or to be asked about again.
+local function is_there(pool, drawn, sketch, item, record)
+  if sketch == '' then return not record and redis.call('ZSCORE', drawn, item) end
+  return not redis.call('LPOS', drawn, sketch .. item) and holds(redis.call('HGET', pool, sketch) or '', item)
+end
+
+-- Take it from there.
+local function take(drawn, sketch, item)
+  if sketch == '' then redis.call('ZREM', drawn, item) else redis.call('RPUSH', drawn, sketch .. item) end
+end
+
 -- Let the label of an item, that it has or will have, count as drawn once more.
 local function share(record, request, id, fact, opened)
   local state = string.sub(record, 1, 1)
@@ -109,16 +124,16 @@ local has_bucket = ARGV[11] ~= ''
 if has_bucket and (redis.call('HGET', KEYS[5], bucket) or '') ~= ARGV[9] then limit = 0 end
 local statuses = {}
 for c = 0, tonumber(ARGV[15]) - 1 do
-  local k, a = 8 + 5 * c, 16 + 9 * c
+  local k, a = 9 + 5 * c, 16 + 10 * c
   local pool, drawn, request, asked, claimable = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]
   local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local record = redis.call('HGET', asked, field)
   local status
-  if redis.call('LPOS', drawn, sketch .. item) or not holds(redis.call('HGET', pool, sketch) or '', item) then
+  if not is_there(pool, drawn, sketch, item, record) then
     status = 'gone'
   elseif record then
     status = 'shared'
-    redis.call('RPUSH', drawn, sketch .. item)
+    take(drawn, sketch, item)
     share(record, request, id, ARGV[a + 5], ARGV[a + 7])
   elseif used >= limit then
     status = 'budget'
@@ -126,7 +141,7 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     status = 'issued'
     used = used + 1
     if c < tonumber(ARGV[10]) then reserve_used = reserve_used + 1 else tokens = tokens - 1 end
-    redis.call('RPUSH', drawn, sketch .. item)
+    take(drawn, sketch, item)
     make_room(asked)
     redis.call('HSET', asked, field, 'o' .. struct.pack('>I4', now) .. ARGV[a + 4] .. string.rep('\0', 18))
     redis.call('HINCRBY', KEYS[5], ARGV[2], 1)
@@ -135,6 +150,10 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     redis.call('HSET', request, 'attempt', '1', 'assessment', ARGV[4], 'window', ARGV[2], 'fact', ARGV[a + 5],
       'message', ARGV[a + 6])
     if c < tonumber(ARGV[10]) then redis.call('HSET', request, 'reserve', '1') end
+    if sketch == '' then
+      redis.call('HSET', request, 'item', redis.call('HGET', pool, 'entry'))
+      redis.call('HSET', KEYS[8], id, ARGV[a + 9])
+    end
     redis.call('HSET', KEYS[2], id, ARGV[a + 7])
     redis.call('ZADD', KEYS[3], ARGV[a + 8], id)
     redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 6])

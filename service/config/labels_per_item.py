@@ -1,0 +1,46 @@
+"""Settings of how many people label an item; frozen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from service.config.types import Frozen, Probability
+
+_MOST = 9
+
+
+class LabelsPerItem(Frozen):
+    """How many people label an item. If more than one may, labels count as answers that can be wrong."""
+
+    least: int = Field(default=1, ge=1, le=_MOST)
+    """people who label every item"""
+    most: int = Field(default=1, ge=1, le=_MOST)
+    """maximum number of people who label an item, one after the other. Items are labelled again if a label
+    differs from the prediction, and at random (`audit_share`), until most of this number agree"""
+    audit_share: Probability = 0.15
+    """share of the items that are labelled again although all labels are the predicted class, so that it is
+    known how often people are wrong there"""
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.most < self.least:
+            raise ValueError(f"`most` ({self.most}) is below `least` ({self.least})")
+        return self
+
+    @property
+    def several(self) -> bool:
+        """Whether an item may be labelled by more than one person."""
+        return self.most > 1
+
+    def wants_another(self, labels: Sequence[Hashable], predicted: Hashable, *, is_audited: bool) -> bool:
+        """Whether one more person is asked about an item, given the classes of its labels so far."""
+        if len(labels) < self.least:
+            return True
+        if len(labels) >= self.most or not (is_audited or any(label != predicted for label in labels)):
+            return False
+        # Further labels cannot outvote most of all that are possible.
+        return 2 * max(Counter(labels).values()) <= self.most

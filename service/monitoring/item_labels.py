@@ -1,0 +1,100 @@
+"""All labels of the items of one model, where several people label an item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.domain.arrays import Floats, Indices, Ints
+from service.monitoring.outcome_aggregates import NO_CLASS
+from service.monitoring.outcome_rows import GrowingColumns, key_position, position_key
+from service.store.outcome_entries import OutcomeEntry, Position
+
+_COLUMNS = {
+    "item": np.int64,
+    "entry": np.int64,
+    "given_at": np.float64,
+    "person": np.int32,
+    "label": np.int16,
+}
+
+Person = tuple[str, str]
+"""Vendor and annotator."""
+
+
+@dataclass(frozen=True)
+class GivenLabels:
+    """Labels that were not retracted, as columns [M], in the order in which they came."""
+
+    items: Ints  # key of the item's outcome
+    people: Indices  # codes of who gave each
+    classes: Indices  # index of the class
+    given_at: Floats  # seconds since the epoch
+
+
+class ItemLabels:
+    """Labels by item; classes are known by their index, people by codes in the order in which they come."""
+
+    def __init__(self, classes: Sequence[str]) -> None:
+        self._names = classes
+        self._classes = {name: number for number, name in enumerate(classes)}
+        self._columns = GrowingColumns(_COLUMNS)
+        self._people: dict[Person, int] = {}
+
+    @property
+    def people(self) -> list[Person]:
+        """Who gave labels, in the order of their codes."""
+        return list(self._people)
+
+    def add(self, entries: Sequence[OutcomeEntry]) -> None:
+        """Add labels in the order of the stream: the first one of an item, or further ones."""
+        self._columns.extend(
+            item=[position_key(entry.item or entry.position) for entry in entries],
+            entry=[position_key(entry.position) for entry in entries],
+            given_at=[entry.label.time for entry in entries],
+            person=[self._code(entry) for entry in entries],
+            label=[self._classes.get(entry.label.true_class, NO_CLASS) for entry in entries],
+        )
+
+    def revise(self, entry: OutcomeEntry) -> Position | None:
+        """Let an entry correct or retract the label that it revises.
+
+        Returns:
+            The position of the item's outcome; None if there is no such label.
+        """
+        entries, key = self._columns["entry"], position_key(entry.of)
+        row = int(np.searchsorted(entries, key))
+        if row == len(entries) or entries[row] != key:
+            return None
+        self._columns["label"][row] = self._classes.get(entry.label.true_class, NO_CLASS)
+        self._columns["person"][row] = self._code(entry)
+        return key_position(int(self._columns["item"][row]))
+
+    def first(self, item: Position) -> str:
+        """Class of an item's first label that was not retracted; empty without one."""
+        labels = self._columns["label"][self._columns["item"] == position_key(item)]
+        left = labels[labels != NO_CLASS]
+        return self._names[left[0]] if len(left) else ""
+
+    def given(self, *, at: float) -> GivenLabels:
+        """The labels given by then."""
+        columns = self._columns
+        chosen = np.flatnonzero((columns["label"] != NO_CLASS) & (columns["given_at"] <= at))
+        return GivenLabels(
+            columns["item"][chosen],
+            columns["person"][chosen].astype(np.intp),
+            columns["label"][chosen].astype(np.intp),
+            columns["given_at"][chosen],
+        )
+
+    def forget(self, first: Position) -> None:
+        """Drop the labels of items whose outcome stood before a position, which the stream has trimmed."""
+        trimmed = np.flatnonzero(self._columns["item"] < position_key(first))
+        if trimmed.size:
+            self._columns.drop(trimmed)
+
+    def _code(self, entry: OutcomeEntry) -> int:
+        person = entry.label.vendor, entry.label.annotator
+        return self._people.setdefault(person, len(self._people))

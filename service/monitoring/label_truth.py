@@ -1,0 +1,163 @@
+"""Labels of people who err: whether predictions are correct is imputed several times (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from service.domain.arrays import Flags, Floats, Indices
+from service.monitoring.group_index import Groups
+from service.monitoring.item_labels import Person
+from service.monitoring.outcome_aggregates import NO_CLASS
+from service.statistics.strata_accuracy import CurvedAccuracy
+from service.statistics.truth_chain import AnnotatorPrior, Answers, State, TruthChain
+
+IMPUTATIONS: Final = 20
+_WARM_UP, _BETWEEN = 300, 10  # sweeps
+_LEARNED_FROM: Final = 5_000  # items, the newest ones
+_PARTS: Final = 2  # of a group: predictions with lower and with higher scores
+_LEAST_SCORE: Final = 1e-4  # from 0 and 1
+
+
+@dataclass(frozen=True)
+class LabelledItems:
+    """Items [N] with all their labels [M], which are sorted by item."""
+
+    rows: Indices  # row of the outcome [N]
+    cells: Indices  # label cell [N]
+    predicted: Indices  # index of the predicted class [N]
+    scores: Floats  # of the predicted class [N]
+    items: Indices  # item of every label [M]
+    people: Indices  # code of who gave it [M]
+    classes: Indices  # index of its class [M]
+
+    @property
+    def agrees(self) -> Flags:
+        """Whether a label is the predicted class [M]."""
+        agrees: Flags = self.classes == self.predicted[self.items]
+        return agrees
+
+    def newest(self, count: int) -> LabelledItems:
+        """The last items."""
+        first = max(0, len(self.rows) - count)
+        kept = self.items >= first
+        return LabelledItems(
+            rows=self.rows[first:],
+            cells=self.cells[first:],
+            predicted=self.predicted[first:],
+            scores=self.scores[first:],
+            items=self.items[kept] - first,
+            people=self.people[kept],
+            classes=self.classes[kept],
+        )
+
+
+@dataclass(frozen=True)
+class LearnedTruth:
+    """Draws of what labels leave open, from which correctness is imputed.
+
+    Accuracies are of the groups of a grouping, each in two parts by score.
+    """
+
+    states: Sequence[State]  # equally probable
+    people: Sequence[Person]  # of the abilities in every state
+    grouping: str
+    groups: Sequence[str]  # names, in the order of accuracies
+    middle: float  # score between the two parts
+    accuracy: CurvedAccuracy  # of groups and parts, and of items without a group
+    classes: int  # number of the model's classes
+
+    def imputations(
+        self, items: LabelledItems, people: Sequence[Person], groups: Groups
+    ) -> Iterator[tuple[Flags, Indices]]:
+        """Whether every prediction is correct, and its true class [N], once for every state.
+
+        The true class of an incorrect one is that of one of its labels, or not known (`NO_CLASS`) if all
+        labels are the predicted class. Items are imputed alike when further ones come behind them.
+        """
+        codes = {person: code for code, person in enumerate(self.people)}
+        of_people = np.array([codes.get(person, -1) for person in people], np.intp)
+        numbers = {name: number for number, name in enumerate(self.groups)}
+        of_groups = np.array([numbers.get(name, -1) for name in groups.names] + [len(numbers)], np.intp)
+        accuracy = self._accuracy_of(of_groups)
+        strata = _strata(items, groups, self.middle)
+        answers = _answers(items, strata, accuracy, people=len(people), classes=self.classes)
+        for number, state in enumerate(self.states):
+            rng = np.random.default_rng(number)
+            # Of the items first, so that they do not depend on what comes later.
+            uniform, chosen = rng.random((len(items.rows), 2)).T
+            shared, deviations = state.shared, np.append(state.accuracies.groups, 0.0)
+            strangers = shared.ability + np.exp(shared.log_unlike) * rng.standard_t(4, len(people))
+            fitted = replace(
+                state,
+                abilities=np.where(of_people >= 0, np.append(state.abilities, 0.0)[of_people], strangers),
+                accuracies=accuracy.at(state.accuracies.curve, deviations[of_groups]),
+            )
+            chain = TruthChain(answers, AnnotatorPrior(), rng, start=fitted)
+            correct = uniform < chain.probability_correct()
+            yield correct, np.where(correct, items.predicted, _other_class(items, chosen))
+
+    def _accuracy_of(self, groups: Indices) -> CurvedAccuracy:
+        """The same of other groups, in the order of these numbers; -1 is one that is not known."""
+        known = self.accuracy
+        scores = np.vstack([known.scores.reshape(-1, _PARTS), np.full(_PARTS, known.centre)])[groups]
+        return CurvedAccuracy(scores.ravel(), np.arange(scores.size) // _PARTS, len(groups), known.centre)
+
+
+def learn_truth(
+    items: LabelledItems,
+    people: Sequence[Person],
+    groups: Groups,
+    *,
+    grouping: str,
+    classes: int,
+    rng: np.random.Generator,
+) -> LearnedTruth:
+    """Learn from at least one item; takes seconds."""
+    items = items.newest(_LEARNED_FROM)
+    middle, mean = float(np.median(items.scores)), items.scores.mean()
+    strata, count = _strata(items, groups, middle), _PARTS * (len(groups.names) + 1)
+    # As if every stratum had one more item, with the mean score.
+    sums = np.bincount(strata, items.scores, count) + mean
+    scores = _logit(sums / (np.bincount(strata, minlength=count) + 1))
+    accuracy = CurvedAccuracy(scores, np.arange(count) // _PARTS, count // _PARTS, float(_logit(mean)))
+    answers = _answers(items, strata, accuracy, people=len(people), classes=classes)
+    chain = TruthChain(answers, AnnotatorPrior(), rng)
+    for _ in range(_WARM_UP):
+        chain.sweep()
+        chain.adapt()
+    states = []
+    for _ in range(IMPUTATIONS):
+        for _ in range(_BETWEEN):
+            chain.sweep()
+        states.append(chain.state)
+    return LearnedTruth(states, people, grouping, groups.names, middle, accuracy, classes)
+
+
+def _strata(items: LabelledItems, groups: Groups, middle: float) -> Indices:
+    """Stratum of every item: group and part; items without a group are one group more."""
+    return _PARTS * groups.numbers[items.cells] + (items.scores >= middle)
+
+
+def _answers(
+    items: LabelledItems, strata: Indices, accuracy: CurvedAccuracy, *, people: int, classes: int
+) -> Answers:
+    return Answers(items.items, items.people, items.agrees, strata, people, classes, accuracy)
+
+
+def _logit(scores: Floats) -> Floats:
+    return np.asarray(special.logit(np.clip(scores, _LEAST_SCORE, 1 - _LEAST_SCORE)), np.float64)
+
+
+def _other_class(items: LabelledItems, uniform: Floats) -> Indices:
+    """The class of a random label that is not the predicted class [N]; `NO_CLASS` without one."""
+    others = np.flatnonzero(~items.agrees)
+    counts = np.bincount(items.items[others], minlength=len(items.rows))
+    starts = np.cumsum(counts) - counts
+    places = np.minimum(starts + (uniform * counts).astype(np.intp), max(len(others) - 1, 0))
+    classes = items.classes[others][places] if others.size else np.full(len(places), NO_CLASS)
+    return np.where(counts > 0, classes, NO_CLASS)

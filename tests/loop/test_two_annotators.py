@@ -1,0 +1,82 @@
+"""Two people label every item, processes are killed, labels come twice: nothing is lost or double."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+
+from harness import Deploy, Deployment, Labeller, truth, wait_for
+
+from service.domain.messages import LabelRequest
+from service.monitoring.outcome_table import OutcomeLedger
+from service.store.outcome_entries import BEGINNING, OutcomeEntry
+
+ITEMS = 30
+MODEL = "labels_per_item: {least: 2, most: 2}\n"
+ASSESSMENTS = f"{{all: {{budget: {{labels: {2 * ITEMS}}}, lease_seconds: 600, max_in_flight: 7}}}}"
+
+
+class Pair(Labeller):
+    """Two people who share the work; every label is sent twice, and labels of a batch in reverse order."""
+
+    def answer(self, **_changes: object) -> int:
+        came = [
+            LabelRequest.model_validate_json(record.value)
+            for records in self._consumer.poll(200).values()
+            for record in records
+        ]
+        self.seen += came
+        for request in [*reversed(came), *came]:
+            label = {
+                "request_id": request.request_id,
+                "model": request.model,
+                "item_id": request.item_id,
+                "true_class": truth(int(request.item_id.removeprefix("item-"))),
+                "annotator": "ana" if request.opinion == 1 else "ben",
+                "time": request.requested_at.isoformat(),
+            }
+            self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
+        self._deployment.producer.flush()
+        return len(came)
+
+
+def labels(deployment: Deployment) -> list[OutcomeEntry]:
+    page = deployment.facts().outcomes(BEGINNING)
+    assert page is not None
+    return page.labelled
+
+
+def test_every_item_is_labelled_by_two_people_once(deploy: Deploy) -> None:
+    deployment = deploy(assessments=ASSESSMENTS, model=MODEL)
+    deployment.send_predictions(range(ITEMS))
+    pair = Pair(deployment)
+    for part in range(3):
+        with deployment.process("run") as process:
+            wait_for(process.ready, seconds=40, what="ready")
+            pair.answer_until(15 * (part + 1))
+            process.popen.send_signal(signal.SIGKILL)
+            process.popen.wait()
+    with deployment.process("run") as process:
+        wait_for(process.ready, seconds=40, what="ready again")
+
+        def all_labelled() -> bool:
+            pair.answer()
+            return len(labels(deployment)) == 2 * ITEMS
+
+        wait_for(all_labelled, seconds=60, what="two labels of every item")
+        wait_for(
+            lambda: process.metric('credence_outcomes{model="sorter"}') == ITEMS, seconds=30, what="outcomes"
+        )
+    given = labels(deployment)
+    by_item = Counter((entry.fact.item_id, entry.label.annotator) for entry in given)
+    assert set(by_item.values()) == {1}
+    assert Counter(item for item, _ in by_item) == dict.fromkeys({item for item, _ in by_item}, 2)
+    requests = deployment.facts().requests()
+    assert (sum(requests.budget.values()), requests.open) == (2 * ITEMS, {})
+    ledger = OutcomeLedger(deployment.settings.cell_space("sorter"), several=True)
+    ledger.fold(given)
+    ledger.place()
+    items = ledger.labelled_items(at=1e12)
+    assert items is not None
+    assert Counter(items.items.tolist()) == dict.fromkeys(range(ITEMS), 2)

@@ -1,0 +1,299 @@
+"""Several people label an item, one after the other: who is asked, what counts, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from store_site import NOW, Record, Site, message, outcomes, record
+
+from service.monitoring.monitor import ModelMonitor
+from service.monitoring.outcome_table import OutcomeLedger
+from service.store.connection import Connection
+from service.store.labelled_items import LabelledItemStore
+from service.store.request_registry import first_request_id, opinion_of, request_id_of
+
+
+def model(**policy: object) -> dict[str, object]:
+    """Every item that is asked for is labelled by two people or more, but for what is said otherwise."""
+    return {
+        "classes": ["cat", "dog"],
+        "score_bins": 1,
+        "draw_half_life_hours": None,
+        "assessments": {"ask": {"budget": {"labels": 100}}},
+        "labels_per_item": {"least": 2, "most": 3, "audit_share": 0.0} | policy,
+    }
+
+
+def site_of(connection: Connection, items: str = "a", **policy: object) -> Site:
+    made = Site(connection, {"m": model(**policy)})
+    made.take_in([record(offset, message(item)) for offset, item in enumerate(items)])
+    return made
+
+
+class Asking:
+    """Rounds of a leader, and labels that answer what it asks."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._monitor = site.monitor("m")
+        self._labels = site.label_step()
+        self._labels.assign(0, 0)
+        self._offset = 0
+        self.now = NOW
+
+    def ask(self) -> list[str]:
+        """Requests that are open after a round, by id."""
+        self.now += 1
+        self._monitor.refresh(self.now)
+        self._monitor.ask(epoch=1, now=self.now)
+        return sorted(self._site.reader("m").requests().open)
+
+    def label(
+        self, request_id: str, item: str, by: str | None, true_class: str = "cat", **more: object
+    ) -> None:
+        self.now += 1
+        label = {"request_id": request_id, "model": "m", "item_id": item, "true_class": true_class}
+        label |= {"time": f"2027-01-15T08:00:{int(self.now - NOW):02}Z"} | more
+        if by is not None:
+            label["annotator"] = by
+        value = json.dumps({key: given for key, given in label.items() if given is not ...}).encode()
+        self._labels.process(0, [Record(self._offset, value)], self.now)
+        self._offset += 1
+
+
+def settle(site: Site) -> Sequence[object]:
+    return LabelledItemStore(site.connection, site.keys("m")).undecided()
+
+
+def test_the_second_person_is_asked_once_the_first_has_answered(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    assert asking.ask() == [first]
+    asking.label(first, "a", "ana")
+    assert asking.ask() == [request_id_of("m", "a", 2)]
+    waiting = site.requests("m").read_outbox()
+    sent = json.loads(waiting[f"{request_id_of('m', 'a', 2)}/1"])
+    assert (sent["opinion"], sent["item_id"], sent["attempt"]) == (2, "a", 1)
+    assert site.reader("m").requests().budget == {"ask|0": 2}
+
+
+@pytest.mark.parametrize(
+    ("labels", "asked"),
+    [
+        (["cat", "cat"], 2),
+        (["dog", "dog"], 2),
+        (["cat", "dog", "cat"], 3),
+        (["dog", "cat", "dog"], 3),
+    ],
+)
+def test_people_are_asked_until_most_agree(connection: Connection, labels: list[str], asked: int) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    for number, true_class in enumerate(labels):
+        (request,) = asking.ask()
+        assert opinion_of(request) == number + 1
+        asking.label(request, "a", f"person-{number}", true_class)
+    assert asking.ask() == []
+    assert settle(site) == []
+    assert site.reader("m").requests().budget == {"ask|0": asked}
+    assert not site.connection.client.exists(site.keys("m").labelled(request_id_of("m", "a")))
+
+
+@pytest.mark.parametrize(("share", "again"), [(0.0, 0), (1.0, 20), (0.5, 10)])
+def test_an_item_whose_label_agrees_is_audited_at_random(
+    connection: Connection, share: float, again: int
+) -> None:
+    items = "abcdefghijklmnopqrst"
+    site = site_of(connection, items, least=1, audit_share=share)
+    asking = Asking(site)
+    for request in asking.ask():
+        item = next(each for each in items if request_id_of("m", each) == request)
+        asking.label(request, item, "ana")
+    assert len(asking.ask()) == pytest.approx(again, abs=7 if 0 < share < 1 else 0)
+
+
+def test_a_label_that_differs_from_the_prediction_is_checked(connection: Connection) -> None:
+    site = site_of(connection, "ab", least=1)
+    asking = Asking(site)
+    asking.ask()
+    asking.label(request_id_of("m", "a"), "a", "ana", "cat")
+    asking.label(request_id_of("m", "b"), "b", "ana", "dog")
+    assert asking.ask() == [request_id_of("m", "b", 2)]
+
+
+def test_nobody_labels_an_item_twice(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    (second,) = asking.ask()
+    asking.label(second, "a", "ana", "dog")
+    assert site.letters.reasons == ["same_annotator"]
+    assert asking.ask() == [second], "somebody else may still answer"
+    asking.label(second, "a", "ben", "dog")
+    assert [opinion_of(request) for request in asking.ask()] == [3]
+    asking.label(request_id_of("m", "a", 3), "a", "ben")
+    assert site.letters.reasons == ["same_annotator", "same_annotator"]
+
+
+def test_a_correction_cannot_answer_for_somebody_who_has_labelled(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    (second,) = asking.ask()
+    asking.label(second, "a", "ana", kind="correction")
+    assert site.letters.reasons == ["same_annotator"]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_whoever_corrects_a_label_has_labelled_the_item_too(connection: Connection, is_open: bool) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    if is_open:
+        asking.ask()
+    asking.label(first, "a", "ben", "dog", kind="correction")
+    (second,) = asking.ask()
+    for by in ("ana", "ben"):
+        asking.label(second, "a", by)
+    assert site.letters.reasons == ["same_annotator", "same_annotator"]
+    asking.label(second, "a", "eve")
+    assert labels_of(site, asking.now) == [("ben", 1), ("eve", 0)]
+
+
+def test_a_label_without_an_annotator_is_refused(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", None)
+    assert site.letters.reasons == ["missing_field"]
+    assert asking.ask() == [first]
+
+
+def test_labels_of_an_item_are_one_outcome_with_the_class_of_the_first(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    for by, true_class in (("ana", "dog"), ("ben", "cat"), ("eve", "cat")):
+        (request,) = asking.ask()
+        asking.label(request, "a", by, true_class)
+    entries = outcomes(site)
+    assert [entry.item for entry in entries] == [None, entries[0].position, entries[0].position]
+    ledger = ledger_of(site)
+    assert len(ledger) == 1
+    assert ledger.people == [("", "ana"), ("", "ben"), ("", "eve")]
+    items = ledger.labelled_items(at=asking.now)
+    assert items is not None
+    assert items.classes.tolist() == [1, 0, 0]
+    assert items.agrees.tolist() == [False, True, True]
+
+
+def ledger_of(site: Site) -> OutcomeLedger:
+    ledger = OutcomeLedger(site.space("m"), several=True)
+    ledger.fold(outcomes(site))
+    ledger.place()
+    return ledger
+
+
+def labels_of(site: Site, at: float) -> list[tuple[str, int]]:
+    """Annotator and class of every label that counts."""
+    ledger = ledger_of(site)
+    items = ledger.labelled_items(at=at)
+    assert items is not None
+    names = [annotator for _, annotator in ledger.people]
+    return [(names[person], label) for person, label in zip(items.people, items.classes, strict=True)]
+
+
+def test_labels_are_corrected_and_retracted_one_by_one(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    for by in ("ana", "ben"):
+        (request,) = asking.ask()
+        asking.label(request, "a", by)
+    first, second = request_id_of("m", "a"), request_id_of("m", "a", 2)
+    asking.label(second, "a", "ben", "dog", kind="correction")
+    assert labels_of(site, asking.now) == [("ana", 0), ("ben", 1)]
+    asking.label(first, "a", "ana", ..., kind="retraction")
+    assert labels_of(site, asking.now) == [("ben", 1)]
+    assert len(ledger_of(site)) == 1, "the item has a label left"
+    asking.label(second, "a", "ben", ..., kind="retraction")
+    assert len(ledger_of(site)) == 0
+    asking.label(second, "a", "ben", "cat", kind="correction")
+    assert labels_of(site, asking.now) == [("ben", 0)]
+    assert len(ledger_of(site)) == 1
+
+
+def test_a_further_request_that_expires_is_issued_again_and_then_given_up(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    (second,) = asking.ask()
+    asking.now += 3_601
+    assert asking.ask() == [second]
+    assert site.reader("m").requests().open[second].attempt == 2
+    asking.now += 3_601
+    assert asking.ask() == []
+    assert site.connection.client.hlen(site.keys("m").barred) == 0
+    assert site.reader("m").requests().budget == {"ask|0": 1}, "nobody answered, so nothing was used"
+    assert [entry.item for entry in outcomes(site)] == [None]
+
+
+def test_a_budget_pays_for_every_label(connection: Connection) -> None:
+    models = {"m": model() | {"assessments": {"ask": {"budget": {"labels": 3}}}}}
+    site = Site(connection, models)
+    site.take_in([record(offset, message(item)) for offset, item in enumerate("abcd")])
+    asking = Asking(site)
+    opened = asking.ask()
+    assert len(opened) == 3
+    items = {request_id_of("m", item): item for item in "abcd"}
+    for request in opened:
+        asking.label(request, items[request], "ana")
+    assert asking.ask() == [], "nothing is left for second opinions"
+    assert len(settle(site)) == 3
+
+
+def test_second_opinions_come_before_new_items(connection: Connection) -> None:
+    models = {"m": model() | {"assessments": {"ask": {"budget": {"labels": 100}, "max_in_flight": 2}}}}
+    site = Site(connection, models)
+    site.take_in([record(offset, message(item)) for offset, item in enumerate("abcd")])
+    asking = Asking(site)
+    items = {request_id_of("m", item): item for item in "abcd"}
+    for request in asking.ask():
+        asking.label(request, items[request], "ana")
+    assert {opinion_of(request) for request in asking.ask()} == {2}
+
+
+def test_a_leader_of_the_past_settles_nothing(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    store = LabelledItemStore(site.connection, site.keys("m"))
+    connection.client.set(site.keys("m").fence, 7)
+    with pytest.raises(Exception, match="newer leader"):
+        store.settle(store.undecided(), epoch=6)
+    assert len(store.undecided()) == 1
+
+
+def test_a_policy_that_is_taken_away_leaves_nothing_behind(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    plain = Site(connection, {"m": model(least=1, most=1)})
+    monitor: ModelMonitor = plain.monitor("m")
+    monitor.refresh(asking.now)
+    monitor.ask(epoch=1, now=asking.now)
+    assert settle(site) == []
+
+
+def test_an_id_of_a_request_says_which_opinion_it_is() -> None:
+    request = request_id_of("m", "a", 3)
+    assert opinion_of(request) == 3
+    assert first_request_id(request) == request_id_of("m", "a")
+    assert opinion_of("made.up") == 1
