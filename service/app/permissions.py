@@ -89,6 +89,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
+    again = (keys.labelled(_ANY), keys.undecided, keys.barred)
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
     # Of every consumer: the script records that Redis has lost data.
     follows = ("bind_topic", "rewind_topic", "note_reset")
@@ -107,22 +108,30 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             scripts=("apply_labels", "store_labels_offset", *follows),
             writes=(
                 *(keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies),
-                *(keys.labels(_ANY), *requested, keys.claims, *health),
+                *(keys.labels(_ANY), *requested, *again, keys.claims, *health),
             ),
         ),
         "schedule": RedisRights(
             commands=frozenset(
-                looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}
+                looks | {"LRANGE", "ZRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}
             ),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_drift"),
-                "keep_checkpoint",
+                *("keep_checkpoint", "settle_items"),
             ),
             reads=(*shards, keys.reference, keys.items(_ANY), identity_key(prefix), *shows[1:]),
             writes=(
                 consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(keys.claims, keys.drift, keys.evidence, keys.counts, lease_key(prefix), epoch_key(prefix)),
+                *(
+                    *again,
+                    keys.claims,
+                    keys.drift,
+                    keys.evidence,
+                    keys.counts,
+                    lease_key(prefix),
+                    epoch_key(prefix),
+                ),
                 leader_since_key(prefix),
             ),
         ),
@@ -169,7 +178,7 @@ def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -
             rights,
             commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET", "DEL"},
             scripts=("claim_requests", "change_claim", "keep_call"),
-            reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
+            reads=(*rights.reads, keys.request("*"), keys.asked(_ANY), keys.barred),
             writes=(
                 *(keys.claims, claimable, keys.deadlines, idempotency_key(prefix, "*", "*")),
                 *(keys.annotation("*", "*"), keys.annotated("*", "*"), vendor_calls_key(prefix)),
