@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.monitoring.group_index import Groups
 from service.monitoring.item_labels import Person
 from service.monitoring.outcome_aggregates import NO_CLASS
@@ -65,6 +65,8 @@ class LearnedTruth:
 
     states: Sequence[State]  # equally probable
     people: Sequence[Person]  # of the abilities in every state
+    labels: Ints  # labels of every person that this was learned from [people]
+    reliability: Floats  # draws of the share of items about which every person is right [draws, people]
     grouping: str
     groups: Sequence[str]  # names, in the order of accuracies
     middle: float  # score between the two parts
@@ -130,12 +132,16 @@ def learn_truth(
     for _ in range(_WARM_UP):
         chain.sweep()
         chain.adapt()
-    states = []
+    states, reliability = [], []
     for _ in range(IMPUTATIONS):
         for _ in range(_BETWEEN):
             chain.sweep()
+            reliability.append(chain.reliability())
         states.append(chain.state)
-    return LearnedTruth(states, people, grouping, groups.names, middle, accuracy, classes)
+    labels = np.bincount(items.people, minlength=len(people))
+    return LearnedTruth(
+        states, people, labels, np.array(reliability), grouping, groups.names, middle, accuracy, classes
+    )
 
 
 def _strata(items: LabelledItems, groups: Groups, middle: float) -> Indices:

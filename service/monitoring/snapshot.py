@@ -12,6 +12,7 @@ import numpy as np
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
+from service.monitoring.annotator_estimates import AnnotatorEstimate, annotator_estimates
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -100,6 +101,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
+    annotators: tuple[AnnotatorEstimate, ...]  # by their lower ends; none where one person labels an item
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
@@ -242,6 +244,7 @@ def take_snapshot(
         performances=performances,
         ensembles={name: one for name, one in ensembles.items() if one is not None},
         challenges={name: one for name, one in challenges.items() if one is not None},
+        annotators=annotator_estimates(facts.truth, settings.interval),
         reference=reference,
         drift=drift,
         trends=trends,

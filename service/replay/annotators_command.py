@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from service.config.labels_per_item import LabelsPerItem
 from service.domain.arrays import Flags, Indices, Ints
 from service.domain.errors import RecordingError
 from service.replay.archives import read_arrays
@@ -21,11 +22,8 @@ from service.statistics import beta as betas
 from service.statistics.annotators import sample_truth
 from service.statistics.truth_chain import Answers
 
-MOST: Final = 3
-"""Answers about an item, at most."""
-
-DOUBTED, AUDITED = 0.5, 0.15
-"""Share of items with further answers, if the first one is not the predicted class, and if it is."""
+POLICY: Final = LabelsPerItem(most=3)
+"""When another person is asked."""
 
 NOBODY = -1
 """Stands for an answer that nobody gave."""
@@ -162,7 +160,7 @@ def summary(found: Sequence[Intervals], truth: float) -> Summary:
 
 
 def measured(crowd: Crowd, items: int, mass: float, rng: np.random.Generator) -> Intervals:
-    """Intervals from answers about so many random items, of one to three people each."""
+    """Intervals from answers about so many random items, of one to three people each (`POLICY`)."""
     chosen = rng.permutation(len(crowd.predicted))[:items]
     asked = [_asked(crowd, int(item), rng) for item in chosen]
     counts = [len(each) for each in asked]
@@ -184,10 +182,14 @@ def measured(crowd: Crowd, items: int, mass: float, rng: np.random.Generator) ->
 
 
 def _asked(crowd: Crowd, item: int, rng: np.random.Generator) -> Indices:
-    """People who answer about an item: one, or more if the answer is doubted or audited."""
+    """People who answer about an item, one after the other."""
     people = rng.permutation(np.flatnonzero(crowd.answers[item] != NOBODY))
-    agrees = crowd.answers[item, people[0]] == crowd.predicted[item]
-    return people[: MOST if rng.random() < (AUDITED if agrees else DOUBTED) else 1]
+    is_audited, count = rng.random() < POLICY.audit_share, 1
+    while count < len(people) and POLICY.wants_another(
+        crowd.answers[item, people[:count]].tolist(), int(crowd.predicted[item]), is_audited=is_audited
+    ):
+        count += 1
+    return people[:count]
 
 
 def _of_counts(correct: Flags, mass: float) -> Interval:
@@ -209,9 +211,10 @@ def annotator_tables(crowd: Crowd, options: argparse.Namespace, crew: Workers) -
     for items in label_counts(options, size, "--labels", f"{crowd.name} has {size} items"):
         given = [(crowd, items, options.interval, options.seed, run) for run in range(options.runs)]
         rows.append((str(items), summary(crew.each(run_once, given, f"{items} items"), truth).cells()))
+    audited = f"{POLICY.audit_share:.0%} of the others"
     notes = (
         f"The accuracy is {100 * truth:.1f}% of {size:,} items, answered by {crowd.answers.shape[1]} people.",
-        f"{DOUBTED:.0%} of items have {MOST} answers if the first contradicts the model, else {AUDITED:.0%}.",
+        f"Further people, until two agree: of items whose answer contradicts the model, and of {audited}.",
         f"{options.runs} runs, seed {options.seed}.",
     )
     title = f"{crowd.name}: {options.interval:.0%} intervals of the accuracy"

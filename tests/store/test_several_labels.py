@@ -10,6 +10,7 @@ from store_site import NOW, Record, Site, message, outcomes, record
 
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.outcome_table import OutcomeLedger
+from service.serving.documents.models import model_state
 from service.store.connection import Connection
 from service.store.labelled_items import LabelledItemStore
 from service.store.request_registry import first_request_id, opinion_of, request_id_of
@@ -266,6 +267,28 @@ def test_second_opinions_come_before_new_items(connection: Connection) -> None:
     for request in asking.ask():
         asking.label(request, items[request], "ana")
     assert {opinion_of(request) for request in asking.ask()} == {2}
+
+
+def test_estimates_allow_for_people_who_err_and_the_api_lists_them(connection: Connection) -> None:
+    items = "abcdefghijklmnopqrst"
+    site = site_of(connection, items)
+    asking, people = Asking(site), ("ana", "ben")
+    names = {request_id_of("m", item, opinion): (item, opinion) for item in items for opinion in (1, 2)}
+    for _ in people:
+        for request in asking.ask():
+            item, opinion = names[request]
+            asking.label(request, item, people[opinion - 1])
+    asking.ask()
+    snapshot = site.monitor("m").refresh(asking.now)
+    assert snapshot.outcomes == 20
+    plain = Site(connection, {"m": model(least=1, most=1)}).monitor("m").refresh(asking.now)
+    estimates = [each.groupings["all"].accuracy for each in (snapshot, plain)]
+    doubted, trusted = (float(each.lower[0]) for each in estimates)
+    assert doubted < trusted, "the labels may be wrong"
+    state = model_state(snapshot, now=asking.now, tick_seconds=1.0)
+    assert {(each.annotator, each.labels) for each in state.annotators} == {("ana", 20), ("ben", 20)}
+    assert all(each.reliability.lower < each.reliability.mean for each in state.annotators)
+    assert snapshot.groupings["all"].evidence is None
 
 
 def test_a_leader_of_the_past_settles_nothing(connection: Connection) -> None:

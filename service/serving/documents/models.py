@@ -16,6 +16,7 @@ from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.annotators import AnnotatorState, annotator_states
 from service.serving.documents.assessments import AssessmentState, assessment_state
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.drifts import DriftSummary, drift_summary
@@ -143,6 +144,9 @@ class ModelState(Document):
     performances: list[PerformanceSummary] = Field(
         description="one for every assessment with `task: performance`"
     )
+    annotators: list[AnnotatorState] = Field(
+        description="people who label, the least reliable first, at most 200; none if an item has one label"
+    )
     drift: DriftSummary
     reference: ReferenceSummary
     has_confusion: bool = Field(description="whether the model has a confusion matrix")
@@ -220,6 +224,7 @@ def model_state(
         groupings=[_grouping_summary(snapshot, name, counts[name]) for name in snapshot.groupings],
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),
+        annotators=annotator_states(snapshot),
         drift=drift_summary(snapshot),
         reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
