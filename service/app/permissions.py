@@ -113,7 +113,19 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
         ),
         "schedule": RedisRights(
             commands=frozenset(
-                looks | {"LRANGE", "ZRANGE", "ZRANGEBYSCORE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}
+                looks
+                | {
+                    "LRANGE",
+                    "ZADD",
+                    "ZRANGE",
+                    "ZRANGEBYSCORE",
+                    "HGET",
+                    "HSET",
+                    "HDEL",
+                    "HVALS",
+                    "GET",
+                    "TIME",
+                }
             ),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_drift"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from service.config.model import ModelSettings
-from service.store.labelled_items import LabelledItem, LabelledItemStore
+from service.store.labelled_items import MOST_UNDECIDED, LabelledItem, LabelledItemStore
 from service.store.records import decode_fact
 from service.store.request_registry import class_digest
 
@@ -21,22 +21,26 @@ class FurtherLabels:
     items: LabelledItemStore
     hash_key: bytes  # of the deployment: who does not hold it cannot tell which items are audited
 
-    def wanted(self, *, epoch: int) -> Mapping[str, Sequence[LabelledItem]]:
+    def wanted(self, *, epoch: int, now: float) -> Mapping[str, Sequence[LabelledItem]]:
         """Items that somebody else is to label, by the assessment that asked for them.
 
-        All others are settled: nobody else is asked about them. `epoch` is the leader's.
+        All others are settled: nobody else is asked about them. `epoch` is the leader's. If there may be
+        more items than are looked at, those that may have to wait for a budget let others come first.
 
         Raises:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
         wanted, settled = defaultdict(list), []
-        for item in self.items.undecided():
+        undecided = self.items.undecided()
+        for item in undecided:
             if self._wants_another(item):
                 wanted[item.assessment].append(item)
             else:
                 settled.append(item)
         self.items.settle(settled, epoch=epoch)
+        if len(undecided) == MOST_UNDECIDED and wanted:
+            self.items.postpone([item for items in wanted.values() for item in items], now=now)
         return wanted
 
     def _wants_another(self, item: LabelledItem) -> bool:

@@ -85,7 +85,7 @@ class RequestIssuer:
         shortfall: dict[str, int] = {}
         filled: dict[str, int] = {}
         if snapshot is not None and traffic is not None:
-            again = self.further.wanted(epoch=epoch)
+            again = self.further.wanted(epoch=epoch, now=now)
             for name, settings in self.builder.settings.assessments.items():
                 issued[name], aimed[name], shortfall[name], filling = self._ask_for(
                     name, settings, snapshot, traffic, again.get(name, ()), epoch=epoch, now=now

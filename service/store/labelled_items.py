@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from service.store.connection import ModelStore, translate_redis_errors
 
+MOST_UNDECIDED = 500
+"""Items that are looked at in one round."""
+
 _CLASS, _BY = b"class:", b"by:"
 
 
@@ -34,11 +37,11 @@ class LabelledItem:
 class LabelledItemStore(ModelStore):
     """The labelled items of one model that may be labelled again."""
 
-    def undecided(self, limit: int = 500) -> list[LabelledItem]:
-        """Items to decide on, those that have waited longest first."""
+    def undecided(self) -> list[LabelledItem]:
+        """Items to decide on, at most `MOST_UNDECIDED`, those that have waited longest first."""
         client, keys = self._connection.client, self._keys
         with translate_redis_errors():
-            ids = [each.decode() for each in client.zrange(keys.undecided, 0, limit - 1)]
+            ids = [each.decode() for each in client.zrange(keys.undecided, 0, MOST_UNDECIDED - 1)]
             if not ids:
                 return []
             pipeline = client.pipeline(transaction=False)
@@ -46,6 +49,12 @@ class LabelledItemStore(ModelStore):
                 pipeline.hgetall(keys.labelled(first))
             kept = pipeline.execute()
         return [_item(first, fields) for first, fields in zip(ids, kept, strict=True)]
+
+    def postpone(self, items: Sequence[LabelledItem], *, now: float) -> None:
+        """Let others come first."""
+        with translate_redis_errors():
+            times = {item.first_request: now for item in items}
+            self._connection.client.zadd(self._keys.undecided, times, xx=True)
 
     def settle(self, items: Sequence[LabelledItem], *, epoch: int) -> None:
         """Ask nobody else about some items.

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import pytest
 from store_site import NOW, Record, Site, message, outcomes, record
 
+from service.monitoring import further_labels
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.outcome_table import OutcomeLedger
 from service.serving.documents.models import model_state
+from service.store import labelled_items
 from service.store.connection import Connection
 from service.store.labelled_items import LabelledItemStore
 from service.store.request_registry import first_request_id, opinion_of, request_id_of
@@ -256,6 +258,41 @@ def test_a_budget_pays_for_every_label(connection: Connection) -> None:
         asking.label(request, items[request], "ana")
     assert asking.ask() == [], "nothing is left for second opinions"
     assert len(settle(site)) == 3
+
+
+def test_items_that_wait_for_a_budget_do_not_hold_up_others(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (further_labels, labelled_items):
+        monkeypatch.setattr(module, "MOST_UNDECIDED", 2)
+    poor, rich = {"budget": {"labels": 3}}, {"budget": {"labels": 100}, "grouping": "kind"}
+    kinds = {"kind": {"by": "predicted_class"}}
+    models = {"m": model() | {"assessments": {"poor": poor, "rich": rich}, "groupings": kinds}}
+    site = Site(connection, models)
+    site.take_in([record(offset, message(item)) for offset, item in enumerate("abcdef")])
+    asking = Asking(site)
+    items = {request_id_of("m", item): item for item in "abcdef"}
+    opened = asking.ask()
+    of = {request: site.reader("m").requests().open[request].assessment for request in opened}
+    assert sorted(of.values()) == ["poor"] * 3 + ["rich"] * 3
+    for request in sorted(opened, key=of.__getitem__):
+        asking.label(request, items[request], "ana")
+    for _ in range(6):
+        now_open = asking.ask()
+    assert len(now_open) == 3, "all of the rich one"
+
+
+def test_a_skip_of_a_second_opinion_is_the_items_last_word(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    (second,) = asking.ask()
+    asking.label(second, "a", "ben", ..., kind="skip")
+    assert asking.ask() == []
+    assert not connection.client.exists(site.keys("m").labelled(first))
+    asking.label(second, "a", "ben", kind="correction")
+    assert labels_of(site, asking.now) == [("ana", 0), ("ben", 0)]
 
 
 def test_second_opinions_come_before_new_items(connection: Connection) -> None:

@@ -179,6 +179,8 @@ for l = 0, tonumber(ARGV[5]) - 1 do
       -- A correction may still make it an outcome.
       redis.call('HDEL', request, 'attempt', 'window', 'reserve', 'message')
       redis.call('EXPIRE', request, ARGV[2])
+      -- Nobody else is asked about its item.
+      if about_item then redis.call('DEL', labelled) end
     else
       local appended = append(assessment, fact, label, of, about_item)
       if not of then
