@@ -68,6 +68,7 @@ class AnnotatorWatch:
         if error is None:
             self.truth = learning.result()
         else:
+            self._learned_from = -1
             log.error(
                 "the reliability of annotators could not be learned; what was learned before is used",
                 extra={"model": self.model},
