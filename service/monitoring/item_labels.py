@@ -94,6 +94,14 @@ class ItemLabels:
         trimmed = np.flatnonzero(self._columns["item"] < position_key(first))
         if trimmed.size:
             self._columns.drop(trimmed)
+            self._forget_people()
+
+    def _forget_people(self) -> None:
+        """Number those without gaps who have labels left, so that memory is bounded by that of labels."""
+        kept, codes = np.unique(self._columns["person"], return_inverse=True)
+        names = self.people
+        self._columns["person"][:] = codes
+        self._people = {names[code]: number for number, code in enumerate(kept.tolist())}
 
     def _code(self, entry: OutcomeEntry) -> int:
         person = entry.label.vendor, entry.label.annotator

@@ -121,6 +121,8 @@ def learn_truth(
 ) -> LearnedTruth:
     """Learn from at least one item; takes seconds."""
     items = items.newest(_LEARNED_FROM)
+    known, codes = np.unique(items.people, return_inverse=True)
+    items, people = replace(items, people=codes), [people[code] for code in known.tolist()]
     middle, mean = float(np.median(items.scores)), items.scores.mean()
     strata, count = _strata(items, groups, middle), _PARTS * (len(groups.names) + 1)
     # As if every stratum had one more item, with the mean score.

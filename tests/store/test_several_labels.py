@@ -195,6 +195,23 @@ def test_labels_of_an_item_are_one_outcome_with_the_class_of_the_first(connectio
     assert items.agrees.tolist() == [False, True, True]
 
 
+def test_items_that_the_stream_has_trimmed_leave_no_people_behind(connection: Connection) -> None:
+    site = site_of(connection, "ab")
+    asking = Asking(site)
+    for by in ("ana", "ben"):
+        asking.ask()
+        opinion = 1 if by == "ana" else 2
+        asking.label(request_id_of("m", "a", opinion), "a", by)
+    asking.label(request_id_of("m", "b"), "b", "eve")
+    ledger = ledger_of(site)
+    assert [annotator for _, annotator in ledger.people] == ["ana", "ben", "eve"]
+    ledger.forget(outcomes(site)[-1].position)
+    assert ledger.people == [("", "eve")]
+    items = ledger.labelled_items(at=asking.now)
+    assert items is not None
+    assert (items.people.tolist(), items.classes.tolist()) == ([0], [0])
+
+
 def ledger_of(site: Site) -> OutcomeLedger:
     ledger = OutcomeLedger(site.space("m"), several=True)
     ledger.fold(outcomes(site))
