@@ -48,7 +48,7 @@ class FurtherLabels:
             return False
         predicted = class_digest(decode_fact(item.fact).predicted_class)
         policy = self.settings.labels_per_item
-        return len(item.people) < policy.most and policy.wants_another(
+        return len(item.opinions) < policy.most and policy.wants_another(
             [*item.classes.values()], predicted, is_audited=self._is_audited(item.first_request)
         )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
-from service.monitoring.outcome_aggregates import NO_CLASS
 from service.monitoring.outcome_rows import GrowingColumns, key_position, position_key
 from service.store.outcome_entries import OutcomeEntry, Position
 
@@ -20,6 +19,8 @@ _COLUMNS = {
     "label": np.int16,
 }
 
+_RETRACTED = -1
+
 Person = tuple[str, str]
 """Vendor and annotator."""
 
@@ -30,7 +31,7 @@ class GivenLabels:
 
     items: Ints  # key of the item's outcome
     people: Indices  # codes of who gave each
-    classes: Indices  # index of the class
+    classes: Indices  # index of the class; one that the model has no more has a higher one
     given_at: Floats  # seconds since the epoch
 
 
@@ -38,7 +39,7 @@ class ItemLabels:
     """Labels by item; classes are known by their index, people by codes in the order in which they come."""
 
     def __init__(self, classes: Sequence[str]) -> None:
-        self._names = classes
+        # Those that the model has no more get the next numbers.
         self._classes = {name: number for number, name in enumerate(classes)}
         self._columns = GrowingColumns(_COLUMNS)
         self._people: dict[Person, int] = {}
@@ -55,7 +56,7 @@ class ItemLabels:
             entry=[position_key(entry.position) for entry in entries],
             given_at=[entry.label.time for entry in entries],
             person=[self._code(entry) for entry in entries],
-            label=[self._classes.get(entry.label.true_class, NO_CLASS) for entry in entries],
+            label=[self._class(entry) for entry in entries],
         )
 
     def revise(self, entry: OutcomeEntry) -> Position | None:
@@ -68,20 +69,22 @@ class ItemLabels:
         row = int(np.searchsorted(entries, key))
         if row == len(entries) or entries[row] != key:
             return None
-        self._columns["label"][row] = self._classes.get(entry.label.true_class, NO_CLASS)
-        self._columns["person"][row] = self._code(entry)
+        # Whoever corrects it: it stays the label of who gave it.
+        self._columns["label"][row] = self._class(entry)
         return key_position(int(self._columns["item"][row]))
 
-    def first(self, item: Position) -> str:
-        """Class of an item's first label that was not retracted; empty without one."""
-        labels = self._columns["label"][self._columns["item"] == position_key(item)]
-        left = labels[labels != NO_CLASS]
-        return self._names[left[0]] if len(left) else ""
+    def first(self, item: Position) -> tuple[str, float]:
+        """Class of an item's first label that was not retracted, and when it was given; empty without one."""
+        columns = self._columns
+        left = np.flatnonzero((columns["item"] == position_key(item)) & (columns["label"] != _RETRACTED))
+        if not left.size:
+            return "", -np.inf
+        return [*self._classes][columns["label"][left[0]]], float(columns["given_at"][left[0]])
 
     def given(self, *, at: float) -> GivenLabels:
         """The labels given by then."""
         columns = self._columns
-        chosen = np.flatnonzero((columns["label"] != NO_CLASS) & (columns["given_at"] <= at))
+        chosen = np.flatnonzero((columns["label"] != _RETRACTED) & (columns["given_at"] <= at))
         return GivenLabels(
             columns["item"][chosen],
             columns["person"][chosen].astype(np.intp),
@@ -102,6 +105,10 @@ class ItemLabels:
         names = self.people
         self._columns["person"][:] = codes
         self._people = {names[code]: number for number, code in enumerate(kept.tolist())}
+
+    def _class(self, entry: OutcomeEntry) -> int:
+        name = entry.label.true_class
+        return self._classes.setdefault(name, len(self._classes)) if name else _RETRACTED
 
     def _code(self, entry: OutcomeEntry) -> int:
         person = entry.label.vendor, entry.label.annotator

@@ -101,7 +101,9 @@ class LearnedTruth:
             )
             chain = TruthChain(answers, AnnotatorPrior(), rng, start=fitted)
             correct = uniform < chain.probability_correct()
-            yield correct, np.where(correct, items.predicted, _other_class(items, chosen))
+            other = _other_class(items, chosen)
+            other[other >= self.classes] = NO_CLASS  # the model has it no more
+            yield correct, np.where(correct, items.predicted, other)
 
     def _accuracy_of(self, groups: Indices) -> CurvedAccuracy:
         """The same of other groups, in the order of these numbers; -1 is one that is not known."""

@@ -141,8 +141,10 @@ class OutcomeFold:
         for entry in entries:
             if entry.item is not None:
                 self._label_again(entry.item, entry)
-            elif entry.of == entry.position or self._revise(entry):
+            elif entry.of == entry.position:
                 self._recent.add(entry)
+            else:
+                self._revise(entry)
 
     def _share(self, draw: SharedDraw) -> None:
         """Let the label of an item count as drawn once more.
@@ -229,24 +231,25 @@ class OutcomeFold:
         challenge = self._space.challenge
         return challenge is not None and fact.votes.get(challenge.challenger) == true_class
 
-    def _revise(self, entry: OutcomeEntry) -> bool:
-        """Let an entry change the outcomes that it revises; whether there are any.
+    def _revise(self, entry: OutcomeEntry) -> None:
+        """Let an entry change the outcomes that it revises, if there are any.
 
         An item of several people's labels counts with the first one that is left.
         """
         if self.item_labels is None or (item := self.item_labels.revise(entry)) is None:
-            return self._relabel(entry.of, entry.fact, entry.label.true_class)
-        return self._relabel(item, entry.fact, self.item_labels.first(item))
+            self._relabel(entry.of, entry, entry.label.true_class)
+        else:
+            self._relabel(item, entry, *self.item_labels.first(item))
 
     def _label_again(self, item: Position, entry: OutcomeEntry) -> None:
         """Let an item of which no label was left count again."""
         row = self._rows.row(item)
         if self.item_labels is not None and row is not None and not self._rows["alive"][row]:
-            self._relabel(item, entry.fact, self.item_labels.first(item))
+            self._relabel(item, entry, *self.item_labels.first(item))
 
-    def _relabel(self, item: Position, fact: Fact, name: str) -> bool:
-        """Give the outcomes of an item another class; an empty one retracts it. Whether there are any."""
-        facts = [(item, fact), *((draw.position, draw.fact) for draw in self._further.get(item, ()))]
+    def _relabel(self, item: Position, entry: OutcomeEntry, name: str, given_at: float | None = None) -> None:
+        """Give the outcomes of an item, if there are any, another class; an empty one retracts it."""
+        facts = [(item, entry.fact), *((draw.position, draw.fact) for draw in self._further.get(item, ()))]
         found = [(row, known) for position, known in facts if (row := self._rows.row(position)) is not None]
         rows = self._rows
         for row, known in found:
@@ -255,8 +258,11 @@ class OutcomeFold:
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
             rows["correct"][row] = known.predicted_class == name
             rows["challenger"][row] = self._challenger_right(known, name)
+            if given_at is not None:
+                rows["given_at"][row] = given_at
             self._stale += 1
-        return bool(found)
+        if found:
+            self._recent.add(entry, item, name)
 
     def _sum_up(self, chosen: Indices) -> None:
         """Find in which sums some rows count."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+import msgspec
+
 from service.store.outcome_entries import OutcomeEntry, Position
 
 RECENT = 50  # outcomes that are kept as they came
@@ -15,8 +17,11 @@ class RecentOutcomes:
     def __init__(self) -> None:
         self._entries: dict[Position, OutcomeEntry] = {}
 
-    def add(self, entry: OutcomeEntry) -> None:
-        """Add an outcome, or put its revision in place of it."""
+    def add(self, entry: OutcomeEntry, item: Position | None = None, true_class: str | None = None) -> None:
+        """Add an outcome, or put its revision in place of it: that of an `item`, which has a class now."""
+        if item is not None and true_class is not None:
+            label = msgspec.structs.replace(entry.label, true_class=true_class)
+            entry = msgspec.structs.replace(entry, of=item, item=None, label=label)
         self._entries.pop(entry.of, None)
         if entry.label.true_class:
             self._entries[entry.of] = entry

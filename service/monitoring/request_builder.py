@@ -221,7 +221,7 @@ class RequestBuilder:
 
     def further_request(self, item: LabelledItem, *, now: float) -> Draw:
         """A labelled item turned into a request to somebody else."""
-        fact, opinion = decode_fact(item.fact), max(item.people) + 1
+        fact, opinion = decode_fact(item.fact), max(item.opinions) + 1
         deadline = now + self.settings.assessments[item.assessment].lease_seconds
         request_id = request_id_of(self.model, fact.item_id, opinion)
         vendor = self.assignment.vendor(request_id, 1)
@@ -253,7 +253,6 @@ class RequestBuilder:
             ),
             deadline=deadline,
             first_request=item.first_request,
-            labelled_by=b"".join(item.people.values()),
         )
 
 

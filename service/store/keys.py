@@ -16,7 +16,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:marks:<p>` | hash | mark of a time: since and until when the counts stayed the same (s), and predictions -> counts of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | the layout; older ones are rarer (`service/domain/traffic_marks.py`) |
 | `P:{m}:L:drift` | hash | `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`); `pins`: times whose marks the reference needs (s; JSON) | the layout |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
-| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
+| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item; `item`, of a further label's request, the id of the item's outcome; `barred`, once it was skipped, who may not label it | while open; `assessment`, `fact`, `item`, `barred` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, if issued to that vendor with a token |
@@ -24,7 +24,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by digest of a Label Studio annotation's identity; only the latest one of a request | `correction_days` |
 | `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the latest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
-| `P:{m}:labelled:<id>` | hash | of an item that several people may label, by the id of its first request: `assessment`, `fact`, `message`, `entry` (its outcome's id), `class:<n>` (digest of the n-th label's class), `by:<n>` (digest of who gave it) | until nobody else is asked; at most `correction_days` after its last label |
+| `P:{m}:labelled:<id>` | hash | of an item that several people may label, by the id of its first request: `assessment`, `fact`, `message`, `entry` (its outcome's id), `changes` (of its labels), `class:<n>` (digest of the n-th label's class), `by:<n>` (digests of who gave it, and corrected it) | until nobody else is asked; at most `correction_days` after its last label |
 | `P:{m}:undecided` | sorted set | id of an item's first request, by its last label (s): whether somebody else is asked is to be decided | until then |
 | `P:{m}:barred` | hash | request id -> digests of those who have labelled its item, 8 bytes each | while open, if not the item's first |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.store.connection import ModelStore, translate_redis_errors
@@ -23,7 +23,8 @@ class LabelledItem:
         fact: the packed `Fact` of its outcome.
         message: of the last attempt of the first request.
         classes: digest of the class of every label that was not retracted, by the number of the opinion.
-        people: digests of those who gave opinions, by number.
+        opinions: numbers of the opinions that were given.
+        changes: how often its labels have changed.
     """
 
     first_request: str
@@ -31,7 +32,8 @@ class LabelledItem:
     fact: bytes
     message: bytes
     classes: Mapping[int, bytes]
-    people: Mapping[int, bytes]
+    opinions: Collection[int]
+    changes: int
 
 
 class LabelledItemStore(ModelStore):
@@ -57,7 +59,7 @@ class LabelledItemStore(ModelStore):
             self._connection.client.zadd(self._keys.undecided, times, xx=True)
 
     def settle(self, items: Sequence[LabelledItem], *, epoch: int) -> None:
-        """Ask nobody else about some items.
+        """Ask nobody else about some items, but for those whose labels have changed since.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -65,7 +67,8 @@ class LabelledItemStore(ModelStore):
         if items:
             ids = [item.first_request for item in items]
             names = [self._keys.undecided, *(self._keys.labelled(first) for first in ids)]
-            self._run_fenced("settle_items", names, [epoch, *ids])
+            decided = [part for item in items for part in (item.first_request, item.changes)]
+            self._run_fenced("settle_items", names, [epoch, *decided])
 
 
 def _item(first: str, fields: Mapping[bytes, bytes]) -> LabelledItem:
@@ -76,7 +79,8 @@ def _item(first: str, fields: Mapping[bytes, bytes]) -> LabelledItem:
         fact=fields.get(b"fact", b""),
         message=fields.get(b"message", b""),
         classes=_numbered(fields, _CLASS),
-        people=_numbered(fields, _BY),
+        opinions=_numbered(fields, _BY).keys(),
+        changes=int(fields.get(b"changes", 0)),
     )
 
 

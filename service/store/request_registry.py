@@ -17,8 +17,8 @@ A record is a string of bytes:
 | 28-36, 37-45, … | per label received: its digest (8) and its mark |
 
 A label's mark is `+` if it changed the record, `=` if it repeated it, `-` if there was nothing to retract,
-`!` if it contradicted an earlier answer. Records of up to four labels fit a packed hash; a hash with a longer
-record takes about twice the memory.
+`!` if it contradicted an earlier answer, `~` if its annotator had labelled the item. Records of up to four
+labels fit a packed hash; a hash with a longer record takes about twice the memory.
 """
 
 from __future__ import annotations

@@ -60,7 +60,6 @@ class Draw:
         field: of its group's sketch.
         item_hash: as sketches hold it.
         first_request: of an item that was labelled, id of the first request; empty for one of the pool.
-        labelled_by: digests of those who have labelled it.
     """
 
     item_id: str
@@ -73,7 +72,6 @@ class Draw:
     field: bytes = b""
     item_hash: int = 0
     first_request: str = ""
-    labelled_by: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -226,7 +224,7 @@ class RequestStore(ModelStore):
             names += [keys.request(draw.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
             arguments += [draw.request_id, location.field, item_digest(draw.item_id, vendor), draw.fact]
-            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, draw.labelled_by]
+            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline]
         statuses = self._run_fenced("issue_requests", names, arguments)
         return [status.decode() for status in statuses]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from store_site import NOW, Record, Site, message, outcomes, record
@@ -14,8 +14,9 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.serving.documents.models import model_state
 from service.store import labelled_items
 from service.store.connection import Connection
-from service.store.labelled_items import LabelledItemStore
-from service.store.request_registry import first_request_id, opinion_of, request_id_of
+from service.store.labelled_items import LabelledItem, LabelledItemStore
+from service.store.labels import LabelEvent
+from service.store.request_registry import first_request_id, locate_record, opinion_of, request_id_of
 
 
 def model(**policy: object) -> dict[str, object]:
@@ -166,7 +167,140 @@ def test_whoever_corrects_a_label_has_labelled_the_item_too(connection: Connecti
         asking.label(second, "a", by)
     assert site.letters.reasons == ["same_annotator", "same_annotator"]
     asking.label(second, "a", "eve")
-    assert labels_of(site, asking.now) == [("ben", 1), ("eve", 0)]
+    assert labels_of(site, asking.now) == [("ana", 1), ("eve", 0)], "a corrected label stays hers"
+
+
+@pytest.mark.parametrize("kind", ["answer", "skip"])
+def test_who_has_labelled_an_item_makes_no_label_of_somebody_else_their_own(
+    connection: Connection, kind: str
+) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    (second,) = asking.ask()
+    asking.label(second, "a", "ben", "cat" if kind == "answer" else ..., kind=kind)
+    asking.label(second, "a", "ana", "dog", kind="correction")
+    by_ana = [by for by, _ in labels_of(site, asking.now) if by == "ana"]
+    assert by_ana == ["ana"]
+    assert site.letters.reasons == ([] if kind == "answer" else ["same_annotator"])
+
+
+@pytest.mark.parametrize("kind", ["answer", "correction"])
+def test_a_batch_that_is_applied_again_says_and_does_the_same(connection: Connection, kind: str) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    (second,) = asking.ask()
+    batch = [
+        LabelEvent(second, "a", kind, "dog", "0" * 16, asking.now, "ana"),
+        LabelEvent(second, "a", "answer", "cat", "1" * 16, asking.now, "ben"),
+    ]
+    before = [each.status for each in site.labels("m").apply(0, batch, now=asking.now)]
+    entries = outcomes(site)
+    again = [each.status for each in site.labels("m").apply(0, batch, now=asking.now)]
+    assert (before, again) == (["same_annotator", "applied"], ["same_annotator", "duplicate"])
+    assert outcomes(site) == entries
+
+
+class Between:
+    """Has something happen between a leader's look at undecided items and its decision."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+        look = LabelledItemStore.undecided
+
+        def looked(store: LabelledItemStore) -> Sequence[LabelledItem]:
+            found = look(store)
+            monkeypatch.setattr(LabelledItemStore, "undecided", look)
+            happens()
+            return found
+
+        monkeypatch.setattr(LabelledItemStore, "undecided", looked)
+
+
+def test_who_corrects_a_label_while_the_leader_decides_is_not_asked(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    Between(monkeypatch, lambda: asking.label(first, "a", "ben", "dog", kind="correction"))
+    (second,) = asking.ask()
+    asking.label(second, "a", "ben", "dog")
+    assert site.letters.reasons == ["same_annotator"]
+
+
+def test_a_label_that_changes_while_the_leader_decides_is_decided_on_again(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_of(connection, least=1)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana", "cat")
+    Between(monkeypatch, lambda: asking.label(first, "a", "ana", "dog", kind="correction"))
+    assert asking.ask() == [], "the label agreed with the prediction"
+    assert [opinion_of(request) for request in asking.ask()] == [2]
+
+
+def test_an_item_that_expires_while_the_leader_decides_costs_nothing(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    Between(monkeypatch, lambda: connection.client.delete(site.keys("m").labelled(first)))
+    assert asking.ask() == []
+    assert asking.ask() == []
+    assert settle(site) == []
+    assert site.reader("m").requests().budget == {"ask|0": 1}
+
+
+def test_an_item_whose_first_request_was_forgotten_is_asked_for_no_second_time(
+    connection: Connection,
+) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    (first,) = asking.ask()
+    asking.label(first, "a", "ana")
+    there = locate_record(request_id_of("m", "a", 2))
+    connection.client.hset(site.keys("m").asked(there.bucket), there.field, b"a" + bytes(26))
+    assert asking.ask() == []
+    assert settle(site) == []
+
+
+def test_recent_outcomes_show_an_item_once_with_the_label_that_counts(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    for by in ("ana", "ben"):
+        (request,) = asking.ask()
+        asking.label(request, "a", by)
+    first, second = request_id_of("m", "a"), request_id_of("m", "a", 2)
+
+    def recent() -> list[str]:
+        return [entry.label.true_class for entry in ledger_of(site).recent]
+
+    asking.label(second, "a", "ben", "dog", kind="correction")
+    assert recent() == ["cat"]
+    asking.label(first, "a", "ana", ..., kind="retraction")
+    assert recent() == ["dog"]
+    asking.label(second, "a", "ben", ..., kind="retraction")
+    assert recent() == []
+
+
+def test_a_label_of_a_class_that_the_model_has_no_more_is_a_wrong_prediction(connection: Connection) -> None:
+    site = site_of(connection)
+    asking = Asking(site)
+    for by, true_class in (("ana", "dog"), ("ben", "cat")):
+        (request,) = asking.ask()
+        asking.label(request, "a", by, true_class)
+    later = Site(connection, {"m": model() | {"classes": ["cat", "owl"]}})
+    ledger = ledger_of(later)
+    items = ledger.labelled_items(at=asking.now)
+    assert items is not None
+    assert (len(ledger), items.agrees.tolist()) == (1, [False, True])
 
 
 def test_a_label_without_an_annotator_is_refused(connection: Connection) -> None:

@@ -16,7 +16,7 @@
 --         answered -> answered by a correction, or retracted; retracted -> answered by a correction.
 -- A label's digest is kept in the record, so the same label applied again changes nothing, whatever came
 -- after it; behind the digest '+' if it changed something, '=' if it said nothing new, '!' if it contradicted, '-' if
--- there was nothing to retract. The last three are kept so that a batch which is applied again, after later labels,
+-- there was nothing to retract, '~' if its annotator had labelled the item. The last four are kept so that a batch which is applied again, after later labels,
 -- gives the same replies. Answers and skips that change nothing leave room for labels that revise.
 -- The outcome stream gets an entry for every change of what is known of an item. The first one of an item is its
 -- outcome. A later one repeats it with the new label, and names in `of` the one it revises; once the stream
@@ -27,7 +27,7 @@
 -- open request, a space and what is known of that request (JSON).
 local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
 local MOST_OPINIONS = 9  -- as config/labels_per_item.py allows
-local VAIN = {['-'] = 'nothing_to_retract', ['!'] = 'conflicting_label'}
+local VAIN = {['-'] = 'nothing_to_retract', ['!'] = 'conflicting_label', ['~'] = 'same_annotator'}
 local now = math.floor(tonumber(ARGV[3]))
 local uncorrectable = now - tonumber(ARGV[2])
 redis.call('HINCRBY', KEYS[6], 'batches', 1)
@@ -91,6 +91,7 @@ local function keep_item(labelled, request, first, opinion, person, class, entry
     return
   end
   redis.call('HSET', labelled, 'class:' .. opinion, class, 'by:' .. opinion, person)
+  redis.call('HINCRBY', labelled, 'changes', 1)
   redis.call('EXPIRE', labelled, ARGV[2])
   redis.call('ZADD', KEYS[9], now, first)
 end
@@ -128,7 +129,8 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     status = VAIN[mark] or 'duplicate'
   elseif state == 'e' then
     status = 'expired_request'
-  elseif state == 'o' and kind ~= 'retraction' and is_among(redis.call('HGET', KEYS[8], id) or '', person) then
+  elseif state == 'o' and kind ~= 'retraction' and is_among(redis.call('HGET', KEYS[8], id) or '', person)
+    or state == 's' and kind == 'correction' and is_among(redis.call('HGET', request, 'barred') or '', person) then
     status = 'same_annotator'
   elseif state == 'o' and kind == 'answer' then
     event = 'answered'
@@ -166,6 +168,9 @@ for l = 0, tonumber(ARGV[5]) - 1 do
       status = 'applied ' .. (redis.call('HGET', KEYS[1], id) or '')
       since = now
       redis.call('HDEL', KEYS[1], id)
+      local people = redis.call('HGET', KEYS[8], id)
+      -- For a correction of a skip.
+      if people then redis.call('HSET', request, 'barred', people) end
       redis.call('HDEL', KEYS[8], id)
       redis.call('ZREM', KEYS[2], id)
       redis.call('HDEL', KEYS[3], id .. '/' .. redis.call('HGET', request, 'attempt'))
@@ -195,6 +200,7 @@ for l = 0, tonumber(ARGV[5]) - 1 do
           redis.call('HSET', labelled, 'class:' .. opinion, class)
           note_corrector(labelled, first, opinion, person)
         end
+        redis.call('HINCRBY', labelled, 'changes', 1)
       end
       redis.call('DEL', request)
     end
@@ -203,7 +209,7 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     redis.call('HINCRBY', KEYS[5], event .. '|' .. assessment, 1)
   elseif not mark then
     local vain = status == 'duplicate' and '=' or status == 'nothing_to_retract' and '-'
-      or status == 'conflicting_label' and '!'
+      or status == 'conflicting_label' and '!' or status == 'same_annotator' and '~'
     local revises = kind == 'correction' or kind == 'retraction'
     if vain and #seen < SEEN * (revises and MOST_SEEN or MOST_REPEATED) then
       redis.call('HSET', asked, field, record .. digest .. vain)

@@ -16,9 +16,9 @@
 --      7 records that an asked hash may hold  8 outcomes to keep, about
 --      9 the bucket's record as it was read  10 first candidates that the reserve pays
 --      11 number of the window, empty without a bucket  12 reserve used  13 tokens  14 at (s)  15 candidates
---      then per candidate 10: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
---      asked hash, item digest, fact, message, open JSON, deadline, digests of those who have labelled the item; of an
---      item that was labelled, '' and the id of its first request in place of the first two
+--      then per candidate 9: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
+--      asked hash, item digest, fact, message, open JSON, deadline; of an item that was labelled, '' and the id of its
+--      first request in place of the first two
 -- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
 -- A draw changes no sketch: their owner takes the items in the drawn list out of them.
 -- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn or decided by then), 'shared'
@@ -73,8 +73,24 @@ end
 
 -- Whether a candidate is still there to be drawn, or to be asked about again.
 local function is_there(pool, drawn, sketch, item, record)
-  if sketch == '' then return not record and redis.call('ZSCORE', drawn, item) end
+  if sketch == '' then
+    if record then
+      -- The item was labelled so often that its first request is forgotten.
+      redis.call('ZREM', drawn, item)
+      redis.call('DEL', pool)
+    end
+    return redis.call('HEXISTS', pool, 'entry') == 1 and redis.call('ZSCORE', drawn, item)
+  end
   return not redis.call('LPOS', drawn, sketch .. item) and holds(redis.call('HGET', pool, sketch) or '', item)
+end
+
+-- Digests of those who have labelled an item.
+local function people_of(labelled)
+  local fields, people = redis.call('HGETALL', labelled), ''
+  for f = 1, #fields, 2 do
+    if string.sub(fields[f], 1, 3) == 'by:' then people = people .. fields[f + 1] end
+  end
+  return people
 end
 
 -- Take it from there.
@@ -124,7 +140,7 @@ local has_bucket = ARGV[11] ~= ''
 if has_bucket and (redis.call('HGET', KEYS[5], bucket) or '') ~= ARGV[9] then limit = 0 end
 local statuses = {}
 for c = 0, tonumber(ARGV[15]) - 1 do
-  local k, a = 9 + 5 * c, 16 + 10 * c
+  local k, a = 9 + 5 * c, 16 + 9 * c
   local pool, drawn, request, asked, claimable = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]
   local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local record = redis.call('HGET', asked, field)
@@ -152,7 +168,7 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     if c < tonumber(ARGV[10]) then redis.call('HSET', request, 'reserve', '1') end
     if sketch == '' then
       redis.call('HSET', request, 'item', redis.call('HGET', pool, 'entry'))
-      redis.call('HSET', KEYS[8], id, ARGV[a + 9])
+      redis.call('HSET', KEYS[8], id, people_of(pool))
     end
     redis.call('HSET', KEYS[2], id, ARGV[a + 7])
     redis.call('ZADD', KEYS[3], ARGV[a + 8], id)
