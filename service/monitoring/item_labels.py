@@ -73,12 +73,12 @@ class ItemLabels:
         self._columns["label"][row] = self._class(entry)
         return key_position(int(self._columns["item"][row]))
 
-    def first(self, item: Position) -> tuple[str, float]:
-        """Class of an item's first label that was not retracted, and when it was given; empty without one."""
+    def first(self, item: Position) -> tuple[str, float | None]:
+        """Class of an item's first label that is left, and when it was given; empty and None without one."""
         columns = self._columns
         left = np.flatnonzero((columns["item"] == position_key(item)) & (columns["label"] != _RETRACTED))
         if not left.size:
-            return "", -np.inf
+            return "", None
         return [*self._classes][columns["label"][left[0]]], float(columns["given_at"][left[0]])
 
     def given(self, *, at: float) -> GivenLabels:

@@ -15,13 +15,7 @@ from service.domain.request_order import request_place, request_places
 from service.monitoring.item_labels import ItemLabels
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
-from service.monitoring.outcome_rows import (
-    NONE,
-    DrawnGroups,
-    OutcomeRows,
-    SharedDraws,
-    drawn_group,
-)
+from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, drawn_group
 from service.monitoring.recent_outcomes import RecentOutcomes
 from service.store.outcome_entries import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, LabelFact
@@ -258,8 +252,7 @@ class OutcomeFold:
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
             rows["correct"][row] = known.predicted_class == name
             rows["challenger"][row] = self._challenger_right(known, name)
-            if given_at is not None:
-                rows["given_at"][row] = given_at
+            rows["given_at"][row] = given_at or rows["given_at"][row]
             self._stale += 1
         if found:
             self._recent.add(entry, item, name)

@@ -374,8 +374,10 @@ def test_labels_are_corrected_and_retracted_one_by_one(connection: Connection) -
     asking.label(first, "a", "ana", ..., kind="retraction")
     assert labels_of(site, asking.now) == [("ben", 1)]
     assert len(ledger_of(site)) == 1, "the item has a label left"
+    given_at = ledger_of(site).first_label_at
     asking.label(second, "a", "ben", ..., kind="retraction")
     assert len(ledger_of(site)) == 0
+    assert ledger_of(site).first_label_at == given_at
     asking.label(second, "a", "ben", "cat", kind="correction")
     assert labels_of(site, asking.now) == [("ben", 0)]
     assert len(ledger_of(site)) == 1
