@@ -222,7 +222,7 @@ def estimates(
 
     With an `rng`, people may err.
     """
-    ledger = OutcomeLedger(space, several=True)
+    ledger = OutcomeLedger(space, may_err=True)
     ledger.fold(entries)
     ledger.place()
     index = GroupIndex(space, traffic, ledger.cells)

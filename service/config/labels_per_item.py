@@ -1,4 +1,4 @@
-"""Settings of how many people label an item; frozen."""
+"""Settings of how many people label an item, and how reliable they are; frozen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 9
 
 
 class LabelsPerItem(Frozen):
-    """How many people label an item. If more than one may, labels count as answers that can be wrong."""
+    """How many people label an item. Labels may then be wrong; otherwise each is the truth."""
 
     least: int = Field(default=1, ge=1, le=_MOST)
     """people who label every item"""
@@ -24,6 +24,10 @@ class LabelsPerItem(Frozen):
     audit_share: Probability = 0.15
     """share of the items that are labelled again although all labels are the predicted class, so that it is
     known how often people are wrong there"""
+
+    reliability: float | None = Field(default=None, ge=0.6, le=0.999)
+    """expected share of items about which a person is right, before any label (default: 0.95). If you set it,
+    labels may be wrong with `most: 1` too"""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -35,6 +39,11 @@ class LabelsPerItem(Frozen):
     def several(self) -> bool:
         """Whether an item may be labelled by more than one person."""
         return self.most > 1
+
+    @property
+    def may_err(self) -> bool:
+        """Whether labels may be wrong."""
+        return self.several or self.reliability is not None
 
     def wants_another(self, labels: Sequence[Hashable], predicted: Hashable, *, is_audited: bool) -> bool:
         """Whether one more person is asked about an item, given the classes of its labels so far."""

@@ -38,8 +38,8 @@ def model_problems(settings: Settings, name: str) -> Problems:
     if model.costs is not None:
         problems += _cost_problems(f"{at}.costs", model, model.costs)
     problems += [(f"{at}.assessments", problem) for problem in _disagreements(model)]
-    if model.labels_per_item.several:
-        problem = f"needs labels that are true: set {at}.labels_per_item.most to 1, or remove the assessment"
+    if model.labels_per_item.may_err:
+        problem = f"needs labels that are true: remove {at}.labels_per_item, or the assessment"
         problems += [
             (f"{at}.assessments.{assessment}", f"task {asked.task} {problem}")
             for assessment, asked in model.assessments.items()

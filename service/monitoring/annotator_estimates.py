@@ -1,4 +1,4 @@
-"""How reliable the people are who label items of a model that several people label (pure)."""
+"""How reliable the people are who label items of a model, where labels may be wrong (pure)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AnnotatorEstimate:
 
 
 def annotator_estimates(truth: LearnedTruth | None, interval: float) -> tuple[AnnotatorEstimate, ...]:
-    """Of all people with labels, by their lower ends; none where only one person labels an item."""
+    """Of all people with labels, by their lower ends; none where labels are the truth."""
     if truth is None:
         return ()
     tail = (1 - interval) / 2

@@ -56,6 +56,7 @@ class AnnotatorWatch:
             grouping=grouping,
             classes=len(self.settings.classes),
             rng=self.rng.spawn(1)[0],
+            reliability=self.settings.labels_per_item.reliability,
         )
         self._take(now)
 

@@ -1,4 +1,4 @@
-"""All labels of the items of one model, where several people label an item."""
+"""All labels of the items of one model, where labels may be wrong."""
 
 from __future__ import annotations
 

@@ -120,8 +120,12 @@ def learn_truth(
     grouping: str,
     classes: int,
     rng: np.random.Generator,
+    reliability: float | None = None,
 ) -> LearnedTruth:
-    """Learn from at least one item; takes seconds."""
+    """Learn from at least one item; takes seconds.
+
+    Before any label, people are expected to be right in this share of items (`reliability`).
+    """
     items = items.newest(_LEARNED_FROM)
     known, codes = np.unique(items.people, return_inverse=True)
     items, people = replace(items, people=codes), [people[code] for code in known.tolist()]
@@ -132,19 +136,20 @@ def learn_truth(
     scores = _logit(sums / (np.bincount(strata, minlength=count) + 1))
     accuracy = CurvedAccuracy(scores, np.arange(count) // _PARTS, count // _PARTS, float(_logit(mean)))
     answers = _answers(items, strata, accuracy, people=len(people), classes=classes)
-    chain = TruthChain(answers, AnnotatorPrior(), rng)
+    prior = AnnotatorPrior()
+    chain = TruthChain(answers, prior if reliability is None else prior.expecting(reliability, classes), rng)
     for _ in range(_WARM_UP):
         chain.sweep()
         chain.adapt()
-    states, reliability = [], []
+    states, shares_right = [], []
     for _ in range(IMPUTATIONS):
         for _ in range(_BETWEEN):
             chain.sweep()
-            reliability.append(chain.reliability())
+            shares_right.append(chain.reliability())
         states.append(chain.state)
     labels = np.bincount(items.people, minlength=len(people))
     return LearnedTruth(
-        states, people, labels, np.array(reliability), grouping, groups.names, middle, accuracy, classes
+        states, people, labels, np.array(shares_right), grouping, groups.names, middle, accuracy, classes
     )
 
 

@@ -68,7 +68,7 @@ class ModelMonitor:
         self._asked_at = -np.inf
 
     def _empty_ledger(self) -> OutcomeLedger:
-        return OutcomeLedger(self.space, several=self.settings.labels_per_item.several)
+        return OutcomeLedger(self.space, may_err=self.settings.labels_per_item.may_err)
 
     def refresh(self, now: float) -> ModelSnapshot:
         """Read the facts and compute the snapshot.
@@ -232,7 +232,7 @@ class ModelMonitor:
 
     def _keep_evidence(self, facts: Facts, epoch: int) -> None:
         """Write down what labels said, before they are trimmed from the stream; not if people may err."""
-        if self.settings.labels_per_item.several:
+        if self.settings.labels_per_item.may_err:
             return
         checkpoint = due_checkpoint(
             settings=self.settings,

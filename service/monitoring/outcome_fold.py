@@ -46,10 +46,10 @@ class OutcomeFold:
     source of its own, which says that its labels stand for predictions of all votes.
     """
 
-    def __init__(self, space: CellSpace, *, several: bool = False) -> None:
+    def __init__(self, space: CellSpace, *, may_err: bool = False) -> None:
         self._space = space
-        # Kept only where several people may label an item.
-        self.item_labels = ItemLabels(space.classes) if several else None
+        # Kept only where labels may be wrong.
+        self.item_labels = ItemLabels(space.classes) if may_err else None
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None

@@ -48,8 +48,8 @@ class LabelSequence(Columns):
 class OutcomeLedger(OutcomeFold):
     """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go."""
 
-    def __init__(self, space: CellSpace, *, several: bool = False) -> None:
-        super().__init__(space, several=several)
+    def __init__(self, space: CellSpace, *, may_err: bool = False) -> None:
+        super().__init__(space, may_err=may_err)
         self.changes = ChangeMemory()  # what earlier rounds found
 
     def __len__(self) -> int:
@@ -103,11 +103,11 @@ class OutcomeLedger(OutcomeFold):
 
     @property
     def people(self) -> list[Person]:
-        """Who gave labels, in the order of their codes; none where only one person labels an item."""
+        """Who gave labels, in the order of their codes; none where labels are the truth."""
         return [] if self.item_labels is None else self.item_labels.people
 
     def labelled_items(self, *, at: float) -> LabelledItems | None:
-        """Items that count, with all labels given by then; None where only one person labels an item.
+        """Items that count, with all labels given by then; None where labels are the truth.
 
         Further predictions of an item are items of their own, with the same labels.
         """

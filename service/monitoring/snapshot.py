@@ -101,7 +101,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
-    annotators: tuple[AnnotatorEstimate, ...]  # by their lower ends; none where one person labels an item
+    annotators: tuple[AnnotatorEstimate, ...]  # by their lower ends; none where labels are the truth
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
@@ -154,7 +154,7 @@ def take_snapshot(
         weighted=weighted,
         # It takes labels for the truth.
         evidence={}
-        if settings.labels_per_item.several
+        if settings.labels_per_item.may_err
         else model_evidence(
             settings=settings,
             index=index,
@@ -265,7 +265,7 @@ def _filling(
 ) -> ReferenceFilling | None:
     """What the references of the grouping that an assessment asks by still need."""
     name = assessment.asked_grouping
-    if name not in groupings or settings.labels_per_item.several:
+    if name not in groupings or settings.labels_per_item.may_err:
         return None
     asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
     drawn = [each for one in requests.open.values() for each in (one, *one.shared)]

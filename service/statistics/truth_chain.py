@@ -49,6 +49,11 @@ class AnnotatorPrior:
     log_unlike: tuple[float, float] = (-0.36, 0.5)  # log of the scale of the abilities
     fooled: tuple[float, float] = (0.5, 1.2)  # logit of k, less that of equally frequent wrong classes
 
+    def expecting(self, reliability: float, classes: int) -> AnnotatorPrior:
+        """The same of people who are right in so many items of mean difficulty."""
+        knows = (reliability - 1 / classes) / (1 - 1 / classes)
+        return replace(self, ability=(float(2 * np.arctanh(knows)), self.ability[1]))
+
 
 class Shared(NamedTuple):
     """What all items share."""

@@ -74,7 +74,7 @@ def test_every_item_is_labelled_by_two_people_once(deploy: Deploy) -> None:
     assert Counter(item for item, _ in by_item) == dict.fromkeys({item for item, _ in by_item}, 2)
     requests = deployment.facts().requests()
     assert (sum(requests.budget.values()), requests.open) == (2 * ITEMS, {})
-    ledger = OutcomeLedger(deployment.settings.cell_space("sorter"), several=True)
+    ledger = OutcomeLedger(deployment.settings.cell_space("sorter"), may_err=True)
     ledger.fold(given)
     ledger.place()
     items = ledger.labelled_items(at=1e12)

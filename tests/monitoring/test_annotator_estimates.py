@@ -23,7 +23,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 def estimated(world: World, items: int) -> tuple[AnnotatorEstimate, ...]:
     rng, space = np.random.default_rng(4), settings_of(world).cell_space("m")
     there = predictions(world, rng)
-    ledger = OutcomeLedger(space, several=True)
+    ledger = OutcomeLedger(space, may_err=True)
     ledger.fold(outcomes(there, np.arange(items), People(world, rng), space)[0])
     ledger.place()
     index = GroupIndex(space, traffic_of(there, space, world), ledger.cells)

@@ -37,7 +37,7 @@ def labels(count: int = 120) -> list[OutcomeEntry]:
 
 
 def ledger_of(entries: list[OutcomeEntry]) -> tuple[OutcomeLedger, GroupIndex]:
-    ledger = OutcomeLedger(SPACE, several=True)
+    ledger = OutcomeLedger(SPACE, may_err=True)
     ledger.fold(entries)
     ledger.place()
     return ledger, GroupIndex(SPACE, TRAFFIC, ledger.cells)

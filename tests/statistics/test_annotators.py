@@ -141,3 +141,12 @@ def test_a_chain_goes_on_from_where_another_one_stood() -> None:
         chain.sweep()
     other = TruthChain(answers, AnnotatorPrior(), np.random.default_rng(2), start=chain.state)
     np.testing.assert_allclose(other.probability_correct(), chain.probability_correct())
+
+
+@pytest.mark.parametrize(("reliability", "classes"), [(0.95, 2), (0.8, 2), (0.9, 10)])
+def test_people_are_expected_to_be_as_reliable_as_is_said(reliability: float, classes: int) -> None:
+    prior = replace(
+        AnnotatorPrior().expecting(reliability, classes), log_difficulty=(-5.0, 0.01), harder=(0.0, 0.01)
+    )
+    chain = TruthChain(one_answer_each([True] * 8, classes=classes), prior, np.random.default_rng(1))
+    np.testing.assert_allclose(chain.reliability(), reliability, atol=1e-3)

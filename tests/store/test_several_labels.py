@@ -347,7 +347,7 @@ def test_items_that_the_stream_has_trimmed_leave_no_people_behind(connection: Co
 
 
 def ledger_of(site: Site) -> OutcomeLedger:
-    ledger = OutcomeLedger(site.space("m"), several=True)
+    ledger = OutcomeLedger(site.space("m"), may_err=True)
     ledger.fold(outcomes(site))
     ledger.place()
     return ledger
@@ -479,6 +479,20 @@ def test_estimates_allow_for_people_who_err_and_the_api_lists_them(connection: C
     assert {(each.annotator, each.labels) for each in state.annotators} == {("ana", 20), ("ben", 20)}
     assert all(each.reliability.lower < each.reliability.mean for each in state.annotators)
     assert snapshot.groupings["all"].evidence is None
+
+
+def test_single_labels_may_be_wrong_too_if_their_reliability_is_said(connection: Connection) -> None:
+    site = site_of(connection, "abcdefghij", least=1, most=1, reliability=0.8)
+    asking = Asking(site)
+    items = {request_id_of("m", item): item for item in "abcdefghij"}
+    for request in asking.ask():
+        asking.label(request, items[request], None)
+    assert asking.ask() == []
+    ends = [
+        float(each.monitor("m").refresh(asking.now).groupings["all"].accuracy.lower[0])
+        for each in (site, Site(connection, {"m": model(least=1, most=1)}))
+    ]
+    assert ends[0] < ends[1] - 0.02
 
 
 def test_a_leader_of_the_past_settles_nothing(connection: Connection) -> None:

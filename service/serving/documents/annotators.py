@@ -1,4 +1,4 @@
-"""People who label items of a model that several people label: the document, made from a snapshot."""
+"""People who label items of a model, where labels may be wrong: the document, made from a snapshot."""
 
 from __future__ import annotations
 

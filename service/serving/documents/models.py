@@ -145,7 +145,7 @@ class ModelState(Document):
         description="one for every assessment with `task: performance`"
     )
     annotators: list[AnnotatorState] = Field(
-        description="people who label, the least reliable first, at most 200; none if an item has one label"
+        description="people who label, the least reliable first, at most 200; none if labels count as the truth"
     )
     drift: DriftSummary
     reference: ReferenceSummary
