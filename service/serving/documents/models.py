@@ -145,7 +145,7 @@ class ModelState(Document):
         description="one for every assessment with `task: performance`"
     )
     annotators: list[AnnotatorState] = Field(
-        description="people who label, the least reliable first, at most 200; none if labels count as the truth"
+        description="people who label, the least reliable first, at most 200; none if labels are the truth"
     )
     drift: DriftSummary
     reference: ReferenceSummary
