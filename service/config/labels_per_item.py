@@ -29,6 +29,10 @@ class LabelsPerItem(Frozen):
     """expected share of items about which a person is right, before any label (default: 0.95). If you set it,
     labels may be wrong with `most: 1` too"""
 
+    max_error: float | None = Field(default=None, gt=0, lt=0.5)
+    """if labels may be wrong: upper bound of the share of wrong labels, in every group and at any time.
+    Evidence allows for so many; without it there is none"""
+
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         if self.most < self.least:
@@ -39,6 +43,16 @@ class LabelsPerItem(Frozen):
     def several(self) -> bool:
         """Whether an item may be labelled by more than one person."""
         return self.most > 1
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether evidence is possible: it is known how many labels are wrong at most."""
+        return not self.may_err or self.max_error is not None
+
+    @property
+    def wrong_labels(self) -> float:
+        """The share of labels that evidence takes to be wrong, at most."""
+        return (self.max_error or 0.0) if self.may_err else 0.0
 
     @property
     def may_err(self) -> bool:

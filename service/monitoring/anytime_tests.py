@@ -3,7 +3,8 @@
 Only labels that a grouping's own assessments asked for count here: within its groups they are a random
 sample, whatever the policy, which evidence needs. They count in the order in which they were requested, and
 a label counts once all earlier requests for its group have ended. A label never loses weight with age; what
-labels said that were trimmed from the stream is continued from a checkpoint.
+labels said that were trimmed from the stream is continued from a checkpoint. Where labels may be wrong, the
+first label of an item counts, and a bound of the share of wrong ones is allowed for (docs/annotators.md).
 
 What is promised is per model, over all groupings, groups and kinds of evidence: while nothing is wrong, the
 probability that anything is ever confirmed is `evidence.alpha` at the most; of what is confirmed at one
@@ -166,6 +167,7 @@ def collected_evidence(
             baseline_alpha=alpha * shares[some] * _BASELINES,
             fixed=reference is None,
             base=base.part(some),
+            wrong_labels=settings.labels_per_item.wrong_labels,
         ),
     )
     return GroupingEvidence(watched, known, {}, {}, alpha, tallies, used, last, waiting, reference)
@@ -201,6 +203,8 @@ def conclude(
 def _log_shares(watched: WatchedGroups, settings: ModelSettings) -> dict[EvidenceKind, Floats]:
     """Logarithm of the share of alpha that every group has for every kind of evidence [G]."""
     possible = [kind for kind in KINDS if kind != "below_threshold" or watched.threshold(settings)]
+    if settings.labels_per_item.may_err:
+        possible.remove("miscalibrated")
     weights = log_arrival_weights(watched.numbers) - np.log(len(possible) * watched.sharing)
     return dict.fromkeys(possible, weights)
 

@@ -93,7 +93,12 @@ class WatchedGroups:
         return labels.part(order), groups[order]
 
     def threshold(self, settings: ModelSettings) -> float | None:
-        """The accuracy that labels can show the groups to be below, if there is one."""
-        least = settings.alerts.min_accuracy
+        """What the share of correct labels can be shown to be below, if the accuracy has a threshold.
+
+        Labels may be wrong: so many fewer than predictions are correct, at most.
+        """
+        if settings.alerts.min_accuracy is None or not self.has_threshold:
+            return None
+        least = settings.alerts.min_accuracy - settings.labels_per_item.wrong_labels
         # Nothing is less accurate than 0, and a single error tells that 1 is not reached.
-        return least if least is not None and 0 < least < 1 and self.has_threshold else None
+        return least if 0 < least < 1 else None

@@ -231,8 +231,8 @@ class ModelMonitor:
             self._short.clear()
 
     def _keep_evidence(self, facts: Facts, epoch: int) -> None:
-        """Write down what labels said, before they are trimmed from the stream; not if people may err."""
-        if self.settings.labels_per_item.may_err:
+        """Write down what labels said, before they are trimmed from the stream."""
+        if not self.settings.labels_per_item.has_evidence:
             return
         checkpoint = due_checkpoint(
             settings=self.settings,

@@ -152,9 +152,8 @@ def take_snapshot(
         ledger=ledger,
         at=now,
         weighted=weighted,
-        # It takes labels for the truth.
         evidence={}
-        if settings.labels_per_item.may_err
+        if not settings.labels_per_item.has_evidence
         else model_evidence(
             settings=settings,
             index=index,
@@ -265,7 +264,7 @@ def _filling(
 ) -> ReferenceFilling | None:
     """What the references of the grouping that an assessment asks by still need."""
     name = assessment.asked_grouping
-    if name not in groupings or settings.labels_per_item.may_err:
+    if name not in groupings or not settings.labels_per_item.has_evidence:
         return None
     asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
     drawn = [each for one in requests.open.values() for each in (one, *one.shared)]

@@ -150,6 +150,7 @@ def assess_evidence(
     baseline_alpha: Floats,
     fixed: bool,
     base: GroupEvidence,
+    wrong_labels: float = 0.0,
 ) -> GroupEvidence:
     """Evidence against every group, from labels that are newer than the checkpoint.
 
@@ -158,11 +159,13 @@ def assess_evidence(
         seen: how many of the first labels of every group `before` includes [G]; 0 where some of these are
             gone, or were corrected.
         before: evidence from these.
-        threshold: required accuracy; None without one.
+        threshold: required share of correct labels; None without one.
         alpha: error probability of a group's confidence sequence.
         baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
         fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
         base: the checkpoint, or `none`; a reference that is complete there keeps its baseline.
+        wrong_labels: share of labels that are wrong, at most; by so much the confidence sequence is wider. If
+            there are any, there is no evidence against calibration.
     """
     count = len(seen)
     first = np.searchsorted(labels.groups, np.arange(count))
@@ -200,23 +203,31 @@ def assess_evidence(
 
     for name in _CONCLUDED:
         columns[name][restarted] = np.nan
-    _conclude(
-        columns, tally, (changed | restarted) & (tally.labels + tally.reference_labels > 0), threshold, alpha
-    )
+    some = (changed | restarted) & (tally.labels + tally.reference_labels > 0)
+    _conclude(columns, tally, some, threshold=threshold, alpha=alpha, wrong_labels=wrong_labels)
     return GroupEvidence(**columns)
 
 
 def _conclude(
-    columns: dict[str, Floats], tally: Tally, which: Flags, threshold: float | None, alpha: float
+    columns: dict[str, Floats],
+    tally: Tally,
+    which: Flags,
+    *,
+    threshold: float | None,
+    alpha: float,
+    wrong_labels: float,
 ) -> None:
     """E-values and bounds from the sums of some groups."""
     some = tally.part(which)
     correct, wrong = some.correct, some.labels - some.correct
     labelled, compared = some.labels > 0, (some.now_labels > 0) & (some.reference_labels > 0)
     lower, upper = confidence_sequence(correct, wrong, 1 - alpha)
-    columns["lower"][which] = np.where(labelled, lower, np.nan)
-    columns["upper"][which] = np.where(labelled, upper, np.nan)
-    columns["miscalibrated"][which] = np.where(labelled, log_e_miscalibrated(columns["gains"][which]), np.nan)
+    columns["lower"][which] = np.where(labelled, np.maximum(lower - wrong_labels, 0.0), np.nan)
+    columns["upper"][which] = np.where(labelled, np.minimum(upper + wrong_labels, 1.0), np.nan)
+    is_scored = labelled & (wrong_labels == 0)
+    columns["miscalibrated"][which] = np.where(
+        is_scored, log_e_miscalibrated(columns["gains"][which]), np.nan
+    )
     if threshold is not None:
         below = log_e_below(correct, wrong, np.full(len(correct), threshold))
         columns["below"][which] = np.where(labelled, below, np.nan)

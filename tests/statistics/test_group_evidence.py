@@ -30,7 +30,9 @@ def labelled() -> GroupedLabels:
     )
 
 
-def assessed(labels: GroupedLabels, count: int, base: GroupEvidence | None = None) -> GroupEvidence:
+def assessed(
+    labels: GroupedLabels, count: int, base: GroupEvidence | None = None, wrong_labels: float = 0.0
+) -> GroupEvidence:
     return assess_evidence(
         labels,
         seen=np.zeros(count, np.intp),
@@ -40,7 +42,17 @@ def assessed(labels: GroupedLabels, count: int, base: GroupEvidence | None = Non
         baseline_alpha=np.full(count, 0.001),
         fixed=True,
         base=base or GroupEvidence.none(count),
+        wrong_labels=wrong_labels,
     )
+
+
+def test_labels_that_may_be_wrong_widen_confidence_sequences_and_tell_nothing_of_scores() -> None:
+    labels = labelled()
+    trusted, doubted = assessed(labels, GROUPS), assessed(labels, GROUPS, wrong_labels=0.05)
+    np.testing.assert_allclose(doubted.lower, np.maximum(trusted.lower - 0.05, 0))
+    np.testing.assert_allclose(doubted.upper, np.minimum(trusted.upper + 0.05, 1))
+    np.testing.assert_array_equal(doubted.below, trusted.below)
+    assert np.isnan(doubted.miscalibrated).all()
 
 
 def test_portions_are_of_whole_groups_and_all_of_them() -> None:

@@ -1,0 +1,102 @@
+"""What is confirmed if one label in twenty is wrong: nothing false with a bound, and much without one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from service.config.settings import Settings
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import tables
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import model_evidence
+from service.monitoring.outcome_table import OutcomeLedger
+from service.store.outcome_entries import OutcomeEntry
+from service.store.records import Fact, LabelFact
+
+REGION = "region"
+GROUPS, RUNS, LABELS, EVERY = 20, 30, 300, 20
+TARGET, WRONG = 0.88, 0.05
+
+
+def settings_of(**labels_per_item: object) -> Settings:
+    model = {
+        "classes": ["cat", "dog"],
+        "score_bins": 1,
+        "groupings": {REGION: {"by": "attribute", "attribute": REGION}},
+        "assessments": {"ask": {"grouping": REGION, "budget": {"labels": 1}}},
+        "alerts": {"min_accuracy": TARGET},
+        "labels_per_item": labels_per_item,
+    }
+    return Settings.model_validate({"models": {"m": model}})
+
+
+def outcome(number: int, group: int, agrees: bool) -> OutcomeEntry:
+    place = (1, number)
+    fact = Fact(
+        *(f"r{number}", f"i{number}", REGION, str(group), "cat", 0.9),
+        *({REGION: str(group)}, float(number), float(number)),
+    )
+    label = LabelFact("cat" if agrees else "dog", float(number), "ana")
+    return OutcomeEntry(place, place, "ask", fact, label)
+
+
+def confirmed(accuracies: np.ndarray, settings: Settings, rng: np.random.Generator) -> dict[str, set[str]]:
+    """Groups of which anything is ever confirmed, by kind; looked at after every 20 labels of each."""
+    model, space = settings.models["m"], settings.cell_space("m")
+    traffic = Traffic(tables(space))
+    traffic.tables[REGION].restore([str(n) for n in range(GROUPS)], np.zeros(GROUPS))
+    for table in traffic.tables.values():
+        for block in table.blocks.values():
+            for column in (block.counts, block.weights, block.score_sums):
+                column[: GROUPS if table is traffic.tables[REGION] else 1] = 1
+    ledger = OutcomeLedger(space, may_err=model.labels_per_item.may_err)
+    found: dict[str, set[str]] = {}
+    before, number = {}, 0
+    for _ in range(LABELS // EVERY):
+        entries = []
+        for group in np.repeat(np.arange(GROUPS), EVERY).tolist():
+            # The wrong labels are those that make the model look worse.
+            agrees = rng.random() < accuracies[group] - WRONG
+            entries.append(outcome(number, group, agrees))
+            number += 1
+        ledger.fold(entries)
+        ledger.place()
+        before = model_evidence(
+            settings=model,
+            index=GroupIndex(space, traffic, ledger.cells),
+            ledger=ledger,
+            open_requests={},
+            reference=None,
+            checkpoint=None,
+            before=before,
+        )
+        evidence = before[REGION]
+        for kind, which in evidence.confirmed.items():
+            found.setdefault(kind, set()).update(np.array(evidence.groups)[which].tolist())
+    return found
+
+
+def test_nothing_false_is_confirmed_at_the_threshold_if_the_bound_holds() -> None:
+    settings = settings_of(most=3, max_error=WRONG)
+    runs = [confirmed(np.full(GROUPS, TARGET), settings, np.random.default_rng(run)) for run in range(RUNS)]
+    # At most 5% of the runs; four of 30 would be improbable (2%).
+    assert sum(any(found.values()) for found in runs) <= 3
+    assert all(found["miscalibrated"] == set() for found in runs)
+
+
+def test_labels_that_are_taken_for_the_truth_confirm_what_is_not_so() -> None:
+    found = confirmed(np.full(GROUPS, TARGET), settings_of(), np.random.default_rng(1))
+    assert found["below_threshold"]
+
+
+def test_a_group_that_is_far_below_is_confirmed_all_the_same() -> None:
+    accuracies = np.full(GROUPS, 0.95)
+    accuracies[3] = 0.7
+    settings = settings_of(most=3, max_error=WRONG)
+    assert confirmed(accuracies, settings, np.random.default_rng(1))["below_threshold"] == {"3"}
+
+
+def test_there_is_no_evidence_without_a_bound() -> None:
+    policy = settings_of(most=3).models["m"].labels_per_item
+    assert not policy.has_evidence
+    assert settings_of(most=3, max_error=WRONG).models["m"].labels_per_item.has_evidence
