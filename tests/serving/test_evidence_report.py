@@ -17,6 +17,7 @@ from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.groups import group_state
 from service.serving.documents.problems import ProblemState, problem_states
+from service.serving.documents.references import reference_summary
 from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
 
@@ -64,6 +65,30 @@ def test_a_group_shows_its_evidence() -> None:
         f"Evidence confirms that its accuracy is below 80%: e-value 10^{below.log10_e:.1f}."
     )
     assert "at most 5%, under continuous monitoring" in shown.sentences[-1]
+
+
+def of_people_who_err(**labels_per_item: object) -> ModelSnapshot:
+    alerts = {"min_accuracy": 0.9}
+    return snapshot(
+        200, alerts=alerts, labels_per_item={"most": 3} | labels_per_item, reference={"labels": 20}
+    )
+
+
+def test_evidence_says_how_many_labels_may_be_wrong() -> None:
+    taken = of_people_who_err(max_error=0.02)
+    groups = taken.groupings["class"]
+    shown = group_state(taken, "class", groups, groups.groups.index("dog")).evidence
+    assert shown is not None
+    assert {claim.kind for claim in shown.claims} == {"below_threshold", "declined", "changed"}
+    assert shown.sentences[-1].endswith("continuous monitoring, if at most 2% of the labels are wrong.")
+
+
+def test_without_a_bound_on_wrong_labels_there_is_none_and_the_reference_says_so() -> None:
+    taken = of_people_who_err()
+    assert all(grouping.evidence is None for grouping in taken.groupings.values())
+    assert reference_summary(taken).sentence == (
+        "No reference for declines: labels may be wrong, and labels_per_item.max_error is not set."
+    )
 
 
 def test_a_grouping_that_asked_for_nothing_has_none() -> None:

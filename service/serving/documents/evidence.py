@@ -142,9 +142,11 @@ def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
         if claim.confirmed
     ]
     if confirmed:
+        wrong = settings.labels_per_item.wrong_labels
+        bound = f", if at most {100 * wrong:g}% of the labels are wrong" if wrong else ""
         confirmed.append(
             "The false discovery rate of all confirmed findings about a model is at most "
-            f"{100 * settings.evidence.alpha:g}%, under continuous monitoring."
+            f"{100 * settings.evidence.alpha:g}%, under continuous monitoring{bound}."
         )
     return confirmed
 

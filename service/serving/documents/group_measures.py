@@ -232,7 +232,8 @@ class GroupState(Document):
     )
     drift_score: float | None = Field(description="drift score; null while there is no reference")
     evidence: GroupEvidenceState | None = Field(
-        description="anytime-valid evidence; null if no assessment requests labels for the grouping"
+        description="anytime-valid evidence; null if no assessment requests labels for the grouping, or if labels "
+        "may be wrong and labels_per_item.max_error is not set"
     )
     low_since: Seconds | None = Field(
         description="since when the verdict has been `fails`, within the history that is kept"

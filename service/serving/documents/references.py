@@ -54,6 +54,8 @@ def reference_summary(snapshot: ModelSnapshot) -> ReferenceSummary:
 
 def _sentence(snapshot: ModelSnapshot, labels: int, wanted: int, suspected: int) -> str:
     window = snapshot.reference
+    if not snapshot.settings.labels_per_item.has_evidence:
+        return "No reference for declines: labels may be wrong, and labels_per_item.max_error is not set."
     if window is not None:
         return f"The reference for declines is the window until {in_words(window.until)}: {labels:,} labels."
     if not wanted:
