@@ -28,7 +28,7 @@ program() {
 
 program etcd go.etcd.io/etcd/server/v3
 program kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
-run=(env "KUBERNETES=$programs" "DEFINITIONS=$(definitions)" PYTHONPATH=. "$python" -m pytest -rs --durations 8)
+run=(env "KUBERNETES=$programs" "DEFINITIONS=$(definitions)" PYTHONPATH=. "$python" -m pytest -rs)
 for package in "${helms[@]}"; do
   echo "$package"
   HELM=$(tool "$package") "${run[@]}" tests/kubernetes/test_admission.py
