@@ -190,9 +190,10 @@ def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -
             rights,
             commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET", "DEL"},
             scripts=("claim_requests", "change_claim", "keep_call"),
-            reads=(*rights.reads, keys.request("*"), keys.asked(_ANY), keys.barred),
+            reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
+            # Redis takes every key of a script for one that it writes.
             writes=(
-                *(keys.claims, claimable, keys.deadlines, idempotency_key(prefix, "*", "*")),
+                *(keys.claims, claimable, keys.deadlines, keys.barred, idempotency_key(prefix, "*", "*")),
                 *(keys.annotation("*", "*"), keys.annotated("*", "*"), vendor_calls_key(prefix)),
             ),
         )

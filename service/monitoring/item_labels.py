@@ -44,6 +44,9 @@ class ItemLabels:
         self._columns = GrowingColumns(_COLUMNS)
         self._people: dict[Person, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._columns)
+
     @property
     def people(self) -> list[Person]:
         """Who gave labels, in the order of their codes."""

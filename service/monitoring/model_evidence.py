@@ -95,11 +95,13 @@ def due_checkpoint(
     change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
     """
     base = Checkpoint(checkpoint, index.space, reference)
-    soon = ledger.place_before(max(0, ledger.rows - outcome_limit * 3 // 4))
+    # The stream keeps fewer outcomes if several people label them.
+    kept = outcome_limit * ledger.rows // max(ledger.labels, 1)
+    soon = ledger.place_before(max(0, ledger.rows - kept * 3 // 4))
     if soon <= base.position:
         return None
     opened = open_places(open_requests, settings, base.keys)
-    place = ledger.place_before(ledger.rows - outcome_limit // 2)
+    place = ledger.place_before(ledger.rows - kept // 2)
     place = min(place, min(opened.values(), default=place + 1) - 1)
     if place <= base.position:
         return None

@@ -270,6 +270,11 @@ class OutcomeLedger(OutcomeFold):
         """How many outcomes there are, retracted ones included."""
         return len(self._rows)
 
+    @property
+    def labels(self) -> int:
+        """How many labels these have, retracted ones included: one each, or more if several people label."""
+        return len(self._rows) if self.item_labels is None else max(len(self._rows), len(self.item_labels))
+
     def tallies(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
         """How many outcomes a grouping's assessments asked for in every group, and which [G].
 

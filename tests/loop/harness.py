@@ -336,6 +336,7 @@ class Labeller:
                     "model": request.model,
                     "item_id": request.item_id,
                     "true_class": self.truth(int(request.item_id.removeprefix("item-"))),
+                    "annotator": f"person-{request.opinion}",
                 } | changes
                 self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
         self._deployment.producer.flush()

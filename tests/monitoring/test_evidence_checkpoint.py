@@ -344,3 +344,22 @@ def test_values_that_are_not_told_apart_have_no_evidence_together() -> None:
     groups = found["region"].groups
     assert found["region"].labels.counts[groups.index(OTHER)] == 0
     assert not found["region"].alarming.any()
+
+
+def test_a_checkpoint_comes_earlier_where_several_people_label_an_item() -> None:
+    # The stream keeps labels, and has room for half as many items if each has two.
+    items = LIMIT // 2 - 3
+    firsts = [outcome(number, right=True, answered=2 * number) for number in range(items)]
+    seconds = [
+        msgspec.structs.replace(entry, position=place, of=place, item=entry.position)
+        for entry in firsts
+        for place in [(entry.position[0] + 1, 0)]
+    ]
+    entries = sorted([*firsts, *seconds], key=lambda entry: entry.position)
+    alone, both = OutcomeLedger(SPACE), OutcomeLedger(SPACE, may_err=True)
+    for ledger, some in ((alone, firsts), (both, entries)):
+        ledger.fold(some)
+        ledger.place()
+    assert (both.rows, both.labels) == (items, 2 * items)
+    assert due(alone) is None
+    assert due(both) is not None

@@ -28,6 +28,7 @@ ASSESSMENTS = (
     " many: {task: estimation, grouping: class, budget: {labels: 1000}, lease_seconds: 8,"
     " max_attempts: 1, max_in_flight: 100}}"
 )
+MODEL = "labels_per_item: {least: 2, most: 2, max_error: 0.05}\n"
 BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
 
 
@@ -41,7 +42,9 @@ def server() -> Iterator[EmbeddedRedis]:
 def loop(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     """The whole loop, through everything that a role ever does in Redis."""
     with (
-        limited_roles(tmp_path_factory.mktemp("rights"), server, assessments=ASSESSMENTS) as roles,
+        limited_roles(
+            tmp_path_factory.mktemp("rights"), server, assessments=ASSESSMENTS, model=MODEL
+        ) as roles,
         redis.Redis(port=server.port) as admin,
         ExitStack() as stack,
     ):
@@ -90,6 +93,7 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
             "model": "sorter",
             "item_id": request.item_id,
             "kind": kind,
+            "annotator": "person-1",
         }
         label |= {} if true_class is None else {"true_class": true_class}
         deployment.send("labels", json.dumps(label).encode(), request.item_id)
