@@ -238,7 +238,7 @@ class ModelMonitor:
             settings=self.settings,
             index=facts.index,
             ledger=facts.ledger,
-            open_requests=facts.requests.open,
+            open_requests=facts.requests.of_new_items,
             reference=facts.reference,
             checkpoint=facts.checkpoint,
             outcome_limit=self.outcome_limit,

@@ -267,7 +267,7 @@ def _filling(
     if name not in groupings or not settings.labels_per_item.has_evidence:
         return None
     asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
-    drawn = [each for one in requests.open.values() for each in (one, *one.shared)]
+    drawn = [each for one in requests.of_new_items.values() for each in (one, *one.shared)]
     opened = [each for each in drawn if each.assessment in asking]
     return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
 

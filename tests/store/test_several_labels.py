@@ -18,6 +18,9 @@ from service.store.labelled_items import LabelledItem, LabelledItemStore
 from service.store.labels import LabelEvent
 from service.store.request_registry import first_request_id, locate_record, opinion_of, request_id_of
 
+FIRST, SECOND = request_id_of("m", "a"), request_id_of("m", "a", 2)
+"""Requests about the item a."""
+
 
 def model(**policy: object) -> dict[str, object]:
     """Every item that is asked for is labelled by two people or more, but for what is said otherwise."""
@@ -65,6 +68,22 @@ class Asking:
         value = json.dumps({key: given for key, given in label.items() if given is not ...}).encode()
         self._labels.process(0, [Record(self._offset, value)], self.now)
         self._offset += 1
+
+
+def labelled_once(connection: Connection) -> tuple[Site, Asking]:
+    """An item that ana has labelled."""
+    site = site_of(connection)
+    asking = Asking(site)
+    assert asking.ask() == [FIRST]
+    asking.label(FIRST, "a", "ana")
+    return site, asking
+
+
+def asked_again(connection: Connection) -> tuple[Site, Asking]:
+    """The same, and the second request is open."""
+    site, asking = labelled_once(connection)
+    assert asking.ask() == [SECOND]
+    return site, asking
 
 
 def settle(site: Site) -> Sequence[object]:
@@ -129,44 +148,33 @@ def test_a_label_that_differs_from_the_prediction_is_checked(connection: Connect
 
 
 def test_nobody_labels_an_item_twice(connection: Connection) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    (second,) = asking.ask()
-    asking.label(second, "a", "ana", "dog")
+    site, asking = asked_again(connection)
+    asking.label(SECOND, "a", "ana", "dog")
     assert site.letters.reasons == ["same_annotator"]
-    assert asking.ask() == [second], "somebody else may still answer"
-    asking.label(second, "a", "ben", "dog")
+    assert asking.ask() == [SECOND], "somebody else may still answer"
+    asking.label(SECOND, "a", "ben", "dog")
     assert [opinion_of(request) for request in asking.ask()] == [3]
     asking.label(request_id_of("m", "a", 3), "a", "ben")
     assert site.letters.reasons == ["same_annotator", "same_annotator"]
 
 
 def test_a_correction_cannot_answer_for_somebody_who_has_labelled(connection: Connection) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    (second,) = asking.ask()
-    asking.label(second, "a", "ana", kind="correction")
+    site, asking = asked_again(connection)
+    asking.label(SECOND, "a", "ana", kind="correction")
     assert site.letters.reasons == ["same_annotator"]
 
 
 @pytest.mark.parametrize("is_open", [False, True])
 def test_whoever_corrects_a_label_has_labelled_the_item_too(connection: Connection, is_open: bool) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
+    site, asking = labelled_once(connection)
     if is_open:
         asking.ask()
-    asking.label(first, "a", "ben", "dog", kind="correction")
-    (second,) = asking.ask()
+    asking.label(FIRST, "a", "ben", "dog", kind="correction")
+    assert asking.ask() == [SECOND]
     for by in ("ana", "ben"):
-        asking.label(second, "a", by)
+        asking.label(SECOND, "a", by)
     assert site.letters.reasons == ["same_annotator", "same_annotator"]
-    asking.label(second, "a", "eve")
+    asking.label(SECOND, "a", "eve")
     assert labels_of(site, asking.now) == [("ana", 1), ("eve", 0)], "a corrected label stays hers"
 
 
@@ -174,13 +182,9 @@ def test_whoever_corrects_a_label_has_labelled_the_item_too(connection: Connecti
 def test_who_has_labelled_an_item_makes_no_label_of_somebody_else_their_own(
     connection: Connection, kind: str
 ) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    (second,) = asking.ask()
-    asking.label(second, "a", "ben", "cat" if kind == "answer" else ..., kind=kind)
-    asking.label(second, "a", "ana", "dog", kind="correction")
+    site, asking = asked_again(connection)
+    asking.label(SECOND, "a", "ben", "cat" if kind == "answer" else ..., kind=kind)
+    asking.label(SECOND, "a", "ana", "dog", kind="correction")
     by_ana = [by for by, _ in labels_of(site, asking.now) if by == "ana"]
     assert by_ana == ["ana"]
     assert site.letters.reasons == ([] if kind == "answer" else ["same_annotator"])
@@ -188,14 +192,10 @@ def test_who_has_labelled_an_item_makes_no_label_of_somebody_else_their_own(
 
 @pytest.mark.parametrize("kind", ["answer", "correction"])
 def test_a_batch_that_is_applied_again_says_and_does_the_same(connection: Connection, kind: str) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    (second,) = asking.ask()
+    site, asking = asked_again(connection)
     batch = [
-        LabelEvent(second, "a", kind, "dog", "0" * 16, asking.now, "ana"),
-        LabelEvent(second, "a", "answer", "cat", "1" * 16, asking.now, "ben"),
+        LabelEvent(SECOND, "a", kind, "dog", "0" * 16, asking.now, "ana"),
+        LabelEvent(SECOND, "a", "answer", "cat", "1" * 16, asking.now, "ben"),
     ]
     before = [each.status for each in site.labels("m").apply(0, batch, now=asking.now)]
     entries = outcomes(site)
@@ -222,13 +222,10 @@ class Between:
 def test_who_corrects_a_label_while_the_leader_decides_is_not_asked(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    Between(monkeypatch, lambda: asking.label(first, "a", "ben", "dog", kind="correction"))
-    (second,) = asking.ask()
-    asking.label(second, "a", "ben", "dog")
+    site, asking = labelled_once(connection)
+    Between(monkeypatch, lambda: asking.label(FIRST, "a", "ben", "dog", kind="correction"))
+    assert asking.ask() == [SECOND]
+    asking.label(SECOND, "a", "ben", "dog")
     assert site.letters.reasons == ["same_annotator"]
 
 
@@ -247,11 +244,8 @@ def test_a_label_that_changes_while_the_leader_decides_is_decided_on_again(
 def test_an_item_that_expires_while_the_leader_decides_costs_nothing(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    Between(monkeypatch, lambda: connection.client.delete(site.keys("m").labelled(first)))
+    site, asking = labelled_once(connection)
+    Between(monkeypatch, lambda: connection.client.delete(site.keys("m").labelled(FIRST)))
     assert asking.ask() == []
     assert asking.ask() == []
     assert settle(site) == []
@@ -261,10 +255,7 @@ def test_an_item_that_expires_while_the_leader_decides_costs_nothing(
 def test_an_item_whose_first_request_was_forgotten_is_asked_for_no_second_time(
     connection: Connection,
 ) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
+    site, asking = labelled_once(connection)
     there = locate_record(request_id_of("m", "a", 2))
     connection.client.hset(site.keys("m").asked(there.bucket), there.field, b"a" + bytes(26))
     assert asking.ask() == []
@@ -384,14 +375,10 @@ def test_labels_are_corrected_and_retracted_one_by_one(connection: Connection) -
 
 
 def test_a_further_request_that_expires_is_issued_again_and_then_given_up(connection: Connection) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    (second,) = asking.ask()
+    site, asking = asked_again(connection)
     asking.now += 3_601
-    assert asking.ask() == [second]
-    assert site.reader("m").requests().open[second].attempt == 2
+    assert asking.ask() == [SECOND]
+    assert site.reader("m").requests().open[SECOND].attempt == 2
     asking.now += 3_601
     assert asking.ask() == []
     assert site.connection.client.hlen(site.keys("m").barred) == 0
@@ -436,15 +423,11 @@ def test_items_that_wait_for_a_budget_do_not_hold_up_others(
 
 
 def test_a_skip_of_a_second_opinion_is_the_items_last_word(connection: Connection) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
-    (second,) = asking.ask()
-    asking.label(second, "a", "ben", ..., kind="skip")
+    site, asking = asked_again(connection)
+    asking.label(SECOND, "a", "ben", ..., kind="skip")
     assert asking.ask() == []
-    assert not connection.client.exists(site.keys("m").labelled(first))
-    asking.label(second, "a", "ben", kind="correction")
+    assert not connection.client.exists(site.keys("m").labelled(FIRST))
+    asking.label(SECOND, "a", "ben", kind="correction")
     assert labels_of(site, asking.now) == [("ana", 0), ("ben", 0)]
 
 
@@ -495,11 +478,20 @@ def test_single_labels_may_be_wrong_too_if_their_reliability_is_said(connection:
     assert ends[0] < ends[1] - 0.02
 
 
-def test_a_leader_of_the_past_settles_nothing(connection: Connection) -> None:
-    site = site_of(connection)
+def test_requests_for_further_labels_bring_a_reference_none(connection: Connection) -> None:
+    site = site_of(connection, "ab", max_error=0.05)
     asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
+    items = {request_id_of("m", item): item for item in "ab"}
+    for request in asking.ask():
+        asking.label(request, items[request], "ana")
+    assert [opinion_of(request) for request in asking.ask()] == [2, 2]
+    filling = site.monitor("m").refresh(asking.now).assessments["ask"].filling
+    assert filling is not None
+    assert (filling.collected.tolist(), filling.coming.tolist()) == ([2], [0])
+
+
+def test_a_leader_of_the_past_settles_nothing(connection: Connection) -> None:
+    site, _ = labelled_once(connection)
     store = LabelledItemStore(site.connection, site.keys("m"))
     connection.client.set(site.keys("m").fence, 7)
     with pytest.raises(Exception, match="newer leader"):
@@ -508,10 +500,7 @@ def test_a_leader_of_the_past_settles_nothing(connection: Connection) -> None:
 
 
 def test_a_policy_that_is_taken_away_leaves_nothing_behind(connection: Connection) -> None:
-    site = site_of(connection)
-    asking = Asking(site)
-    (first,) = asking.ask()
-    asking.label(first, "a", "ana")
+    site, asking = labelled_once(connection)
     plain = Site(connection, {"m": model(least=1, most=1)})
     monitor: ModelMonitor = plain.monitor("m")
     monitor.refresh(asking.now)
