@@ -25,7 +25,7 @@ from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_truth import learn_truth
+from service.monitoring.label_truth import LearnedTruth, learn_truth
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.replay.tables import Cell, Table, print_tables
@@ -209,6 +209,25 @@ def run_once(world: World, seed: int, run: int) -> Found:
     )
 
 
+def labelled(
+    entries: list[OutcomeEntry], space: CellSpace, traffic: Traffic
+) -> tuple[OutcomeLedger, GroupIndex]:
+    """The labels as the service holds them, and the groups."""
+    ledger = OutcomeLedger(space, may_err=True)
+    ledger.fold(entries)
+    ledger.place()
+    return ledger, GroupIndex(space, traffic, ledger.cells)
+
+
+def learned(ledger: OutcomeLedger, index: GroupIndex, rng: np.random.Generator) -> LearnedTruth | None:
+    """What the labels tell of people and items; None without a label."""
+    items = ledger.labelled_items(at=NOW)
+    if items is None or not len(items.rows):
+        return None
+    classes = len(index.space.classes)
+    return learn_truth(items, ledger.people, index[REGION], grouping=REGION, classes=classes, rng=rng)
+
+
 def estimates(
     entries: list[OutcomeEntry],
     rng: np.random.Generator | None,
@@ -222,15 +241,8 @@ def estimates(
 
     With an `rng`, people may err.
     """
-    ledger = OutcomeLedger(space, may_err=True)
-    ledger.fold(entries)
-    ledger.place()
-    index = GroupIndex(space, traffic, ledger.cells)
-    truth = None
-    if rng is not None and (items := ledger.labelled_items(at=NOW)) is not None:
-        truth = learn_truth(
-            items, ledger.people, index[REGION], grouping=REGION, classes=world.classes, rng=rng
-        )
+    ledger, index = labelled(entries, space, traffic)
+    truth = None if rng is None else learned(ledger, index, rng)
     found = assess_groupings(
         settings=model, index=index, probability_sums={}, ledger=ledger, at=NOW, truth=truth
     )

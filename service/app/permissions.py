@@ -91,6 +91,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     requested = (keys.request(_ANY), keys.asked(_ANY))
     again = (keys.labelled(_ANY), keys.undecided, keys.barred)
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
+    asks = {"ZADD", "ZRANGE", "ZRANGEBYSCORE"}
     # Of every consumer: the script records that Redis has lost data.
     follows = ("bind_topic", "rewind_topic", "note_reset")
     recent = (losses_key(prefix), intake_key(prefix))
@@ -112,21 +113,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             ),
         ),
         "schedule": RedisRights(
-            commands=frozenset(
-                looks
-                | {
-                    "LRANGE",
-                    "ZADD",
-                    "ZRANGE",
-                    "ZRANGEBYSCORE",
-                    "HGET",
-                    "HSET",
-                    "HDEL",
-                    "HVALS",
-                    "GET",
-                    "TIME",
-                }
-            ),
+            commands=frozenset(looks | asks | {"LRANGE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_drift"),
                 *("keep_checkpoint", "settle_items"),
@@ -135,16 +122,8 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             writes=(
                 consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(
-                    *again,
-                    keys.claims,
-                    keys.drift,
-                    keys.evidence,
-                    keys.counts,
-                    lease_key(prefix),
-                    epoch_key(prefix),
-                ),
-                leader_since_key(prefix),
+                *(*again, keys.claims, keys.drift, keys.evidence, keys.counts),
+                *(lease_key(prefix), epoch_key(prefix), leader_since_key(prefix)),
             ),
         ),
         "serve": RedisRights(

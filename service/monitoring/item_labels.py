@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.domain.arrays import Floats, Indices, Ints
+from service.domain.arrays import Indices, Ints
 from service.monitoring.outcome_rows import GrowingColumns, key_position, position_key
 from service.store.outcome_entries import OutcomeEntry, Position
 
@@ -32,7 +32,6 @@ class GivenLabels:
     items: Ints  # key of the item's outcome
     people: Indices  # codes of who gave each
     classes: Indices  # index of the class; one that the model has no more has a higher one
-    given_at: Floats  # seconds since the epoch
 
 
 class ItemLabels:
@@ -92,7 +91,6 @@ class ItemLabels:
             columns["item"][chosen],
             columns["person"][chosen].astype(np.intp),
             columns["label"][chosen].astype(np.intp),
-            columns["given_at"][chosen],
         )
 
     def forget(self, first: Position) -> None:

@@ -255,7 +255,7 @@ class OutcomeFold:
             rows["given_at"][row] = given_at or rows["given_at"][row]
             self._stale += 1
         if found:
-            self._recent.add(entry, item, name)
+            self._recent.relabel(item, entry, name)
 
     def _sum_up(self, chosen: Indices) -> None:
         """Find in which sums some rows count."""

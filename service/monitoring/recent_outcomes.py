@@ -17,11 +17,13 @@ class RecentOutcomes:
     def __init__(self) -> None:
         self._entries: dict[Position, OutcomeEntry] = {}
 
-    def add(self, entry: OutcomeEntry, item: Position | None = None, true_class: str | None = None) -> None:
-        """Add an outcome, or put its revision in place of it: that of an `item`, which has a class now."""
-        if item is not None and true_class is not None:
-            label = msgspec.structs.replace(entry.label, true_class=true_class)
-            entry = msgspec.structs.replace(entry, of=item, item=None, label=label)
+    def relabel(self, item: Position, entry: OutcomeEntry, true_class: str) -> None:
+        """Put an entry in place of the item's outcome, which has another class now."""
+        label = msgspec.structs.replace(entry.label, true_class=true_class)
+        self.add(msgspec.structs.replace(entry, of=item, item=None, label=label))
+
+    def add(self, entry: OutcomeEntry) -> None:
+        """Add an outcome, in place of what was known of it."""
         self._entries.pop(entry.of, None)
         if entry.label.true_class:
             self._entries[entry.of] = entry

@@ -165,41 +165,30 @@ class RequestBuilder:
             message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
         if vendor:
             message["vendor"] = vendor
+        fact = Fact(
+            request_id=request_id,
+            item_id=record.item_id,
+            grouping=grouping,
+            group=group,
+            predicted_class=record.predicted_class,
+            score=record.score,
+            attributes=record.attributes,
+            predicted_at=record.time,
+            requested_at=now,
+            votes=record.votes,
+            voters=self.space.voters_of(grouping),
+            definition=self._definitions[grouping],
+            suspected=suspected,
+        )
         return Draw(
             partition=item.partition,
             field=item.field,
             item_hash=item.item_hash,
             item_id=record.item_id,
             request_id=request_id,
-            fact=encode_packed(
-                Fact(
-                    request_id=request_id,
-                    item_id=record.item_id,
-                    grouping=grouping,
-                    group=group,
-                    predicted_class=record.predicted_class,
-                    score=record.score,
-                    attributes=record.attributes,
-                    predicted_at=record.time,
-                    requested_at=now,
-                    votes=record.votes,
-                    voters=self.space.voters_of(grouping),
-                    definition=self._definitions[grouping],
-                    suspected=suspected,
-                )
-            ),
+            fact=encode_packed(fact),
             message=encode_json(message),
-            open=OpenRequest(
-                assessment=assessment,
-                group=group,
-                attributes=record.attributes,
-                predicted_class=record.predicted_class,
-                score=record.score,
-                attempt=1,
-                requested_at=now,
-                vendor=vendor,
-                suspected=suspected,
-            ),
+            open=_opened(fact, assessment, vendor, now=now),
             deadline=deadline,
         )
 
@@ -239,21 +228,26 @@ class RequestBuilder:
             request_id=request_id,
             fact=item.fact,
             message=message,
-            open=OpenRequest(
-                assessment=item.assessment,
-                group=fact.group,
-                attributes=fact.attributes,
-                predicted_class=fact.predicted_class,
-                score=fact.score,
-                attempt=1,
-                requested_at=now,
-                vendor=vendor,
-                suspected=fact.suspected,
-                opinion=opinion,
-            ),
+            open=_opened(fact, item.assessment, vendor, now=now, opinion=opinion),
             deadline=deadline,
             first_request=item.first_request,
         )
+
+
+def _opened(fact: Fact, assessment: str, vendor: str, *, now: float, opinion: int = 1) -> OpenRequest:
+    """The first attempt of a request about a prediction."""
+    return OpenRequest(
+        assessment=assessment,
+        group=fact.group,
+        attributes=fact.attributes,
+        predicted_class=fact.predicted_class,
+        score=fact.score,
+        attempt=1,
+        requested_at=now,
+        vendor=vendor,
+        suspected=fact.suspected,
+        opinion=opinion,
+    )
 
 
 def _message_again(message: bytes, vendor: str, **changes: object) -> tuple[bytes, str]:

@@ -5,31 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.several_labels import (
-    NOW,
-    REGION,
     People,
     World,
+    labelled,
+    learned,
     outcomes,
     predictions,
     settings_of,
     traffic_of,
 )
 from service.monitoring.annotator_estimates import AnnotatorEstimate, annotator_estimates
-from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_truth import learn_truth
-from service.monitoring.outcome_table import OutcomeLedger
 
 
 def estimated(world: World, items: int) -> tuple[AnnotatorEstimate, ...]:
     rng, space = np.random.default_rng(4), settings_of(world).cell_space("m")
     there = predictions(world, rng)
-    ledger = OutcomeLedger(space, may_err=True)
-    ledger.fold(outcomes(there, np.arange(items), People(world, rng), space)[0])
-    ledger.place()
-    index = GroupIndex(space, traffic_of(there, space, world), ledger.cells)
-    given = ledger.labelled_items(at=NOW)
-    assert given is not None
-    truth = learn_truth(given, ledger.people, index[REGION], grouping=REGION, classes=world.classes, rng=rng)
+    entries = outcomes(there, np.arange(items), People(world, rng), space)[0]
+    ledger, index = labelled(entries, space, traffic_of(there, space, world))
+    truth = learned(ledger, index, rng)
     return annotator_estimates(truth, 0.95)
 
 

@@ -9,18 +9,17 @@ import pytest
 
 from benchmarks.several_labels import (
     NOW,
-    REGION,
     People,
     World,
+    labelled,
+    learned,
     outcomes,
     predictions,
     settings_of,
     traffic_of,
 )
-from service.monitoring.group_index import GroupIndex
 from service.monitoring.imputed_labels import pooled
-from service.monitoring.label_truth import IMPUTATIONS, LearnedTruth, learn_truth
-from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.label_truth import IMPUTATIONS, LearnedTruth
 from service.monitoring.posteriors import WeightedLabels, weigh_model_labels
 from service.store.outcome_entries import OutcomeEntry
 
@@ -36,26 +35,17 @@ def labels(count: int = 120) -> list[OutcomeEntry]:
     return outcomes(ITEMS, np.arange(count), People(WORLD, rng), SPACE)[0]
 
 
-def ledger_of(entries: list[OutcomeEntry]) -> tuple[OutcomeLedger, GroupIndex]:
-    ledger = OutcomeLedger(SPACE, may_err=True)
-    ledger.fold(entries)
-    ledger.place()
-    return ledger, GroupIndex(SPACE, TRAFFIC, ledger.cells)
+def learned_from(entries: list[OutcomeEntry]) -> LearnedTruth:
+    truth = learned(*labelled(entries, SPACE, TRAFFIC), np.random.default_rng(3))
+    assert truth is not None
+    return truth
 
 
-def learned(entries: list[OutcomeEntry]) -> LearnedTruth:
-    ledger, index = ledger_of(entries)
-    items = ledger.labelled_items(at=NOW)
-    assert items is not None
-    rng = np.random.default_rng(3)
-    return learn_truth(items, ledger.people, index[REGION], grouping=REGION, classes=3, rng=rng)
-
-
-TRUTH = learned(labels())
+TRUTH = learned_from(labels())
 
 
 def weighted(entries: list[OutcomeEntry]) -> WeightedLabels:
-    ledger, index = ledger_of(entries)
+    ledger, index = labelled(entries, SPACE, TRAFFIC)
     return weigh_model_labels(MODEL, index, ledger, now=NOW, truth=TRUTH)
 
 
@@ -112,15 +102,15 @@ def test_imputations_pooled_count_once() -> None:
 
 
 def test_labels_that_were_not_given_yet_do_not_count() -> None:
-    ledger, index = ledger_of(labels())
+    ledger, index = labelled(labels(), SPACE, TRAFFIC)
     assert weigh_model_labels(MODEL, index, ledger, now=NOW - 1, truth=TRUTH).imputed == ()
 
 
 def test_people_and_groups_that_are_new_are_taken_to_be_like_the_others() -> None:
     known = [entry for entry in labels() if entry.label.annotator != "p3"]
-    truth = learned(known)
+    truth = learned_from(known)
     truth = replace(truth, groups=["0", "1", "2", "3", "gone"])
-    ledger, index = ledger_of(labels())
+    ledger, index = labelled(labels(), SPACE, TRAFFIC)
     found = weigh_model_labels(MODEL, index, ledger, now=NOW, truth=truth)
     correct = np.array([each.correct for each in found.imputed])
     assert correct.mean() == pytest.approx(ITEMS.correct[:120].mean(), abs=0.05)
