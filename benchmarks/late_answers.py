@@ -26,7 +26,8 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import assess_groupings, weigh_model_labels
+from service.monitoring.posteriors import assess_groupings
+from service.monitoring.weighted_labels import weigh_model_labels
 from service.replay.tables import Cell, Table, print_tables
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact

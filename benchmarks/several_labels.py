@@ -210,10 +210,10 @@ def run_once(world: World, seed: int, run: int) -> Found:
 
 
 def labelled(
-    entries: list[OutcomeEntry], space: CellSpace, traffic: Traffic
+    entries: list[OutcomeEntry], space: CellSpace, traffic: Traffic, *, may_err: bool = True
 ) -> tuple[OutcomeLedger, GroupIndex]:
     """The labels as the service holds them, and the groups."""
-    ledger = OutcomeLedger(space, may_err=True)
+    ledger = OutcomeLedger(space, may_err=may_err)
     ledger.fold(entries)
     ledger.place()
     return ledger, GroupIndex(space, traffic, ledger.cells)

@@ -5,6 +5,8 @@ sample, whatever the policy, which evidence needs. They count in the order in wh
 a label counts once all earlier requests for its group have ended. A label never loses weight with age; what
 labels said that were trimmed from the stream is continued from a checkpoint. Where labels may be wrong, the
 first label of an item counts, and a bound of the share of wrong ones is allowed for (docs/annotators.md).
+Requests that ended without a label count against the evidence, if any true class is allowed for
+(`unanswered_requests`): whatever is said of a group would hold with their labels, too.
 
 What is promised is per model, over all groupings, groups and kinds of evidence: while nothing is wrong, the
 probability that anything is ever confirmed is `evidence.alpha` at the most; of what is confirmed at one
@@ -159,7 +161,15 @@ def collected_evidence(
     known = known.with_part(
         some,
         assess_evidence(
-            GroupedLabels(numbers[groups], labels.scores, labels.correct, then, now, counted),
+            GroupedLabels(
+                numbers[groups],
+                labels.scores,
+                labels.correct | labels.unanswered,
+                labels.unanswered,
+                then,
+                now,
+                counted,
+            ),
             seen=seen[some],
             before=known.part(some),
             threshold=watched.threshold(settings),
@@ -250,7 +260,7 @@ def _dated(collected: GroupingEvidence, group: int, labels: LabelSequence) -> Da
         now = split_labels(np.zeros(len(labels.places), np.intp), labels.suspected, left).now
     else:
         now = labels.predicted_at >= window.until
-    labels = labels.part(now)
+    labels = labels.part(now & ~labels.unanswered)
     if not len(labels.places):
         at = requested_at(collected.watched.base_position)
         return DatedChange(at, at, at, at, 0)

@@ -33,6 +33,7 @@ class OrderedOutcomes:
     cells: Indices  # label cell of every sum [s]
     sources: Indices  # codes of who asked [s]
     correct: Flags  # whether the predictions are right [s]
+    answered: Flags  # whether there are labels [s]
     tallies: SumTallies  # how many outcomes count in each, and which [s]
 
 
@@ -169,7 +170,7 @@ def discount_changes(
     changed: dict[str, Floats] = {}
     for grouping in groupings:
         groups = grouping.cells[outcomes.cells]
-        asked = grouping.sources[outcomes.sources] & (groups < len(grouping.groups))
+        asked = grouping.sources[outcomes.sources] & (groups < len(grouping.groups)) & outcomes.answered
         if grouping.silent is not None:
             silent = grouping.silent[outcomes.sources]
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)

@@ -20,7 +20,8 @@ _KEPT_SECONDS = 1.5 * _DAY + 2 * _COARSE_SECONDS
 
 _QUARTER = 900.0
 _CLIPPED_SHARE = 0.01  # of predictions whose times are clipped; more is a problem
-_MOST_UNANSWERED = 3  # requests that expire in a day while none is answered; as many are a problem
+_MOST_UNANSWERED = 3  # requests that expire in a day while few are answered; as many are a problem
+_EXPIRED_PER_ANSWER = 9  # from that many on, answers are few
 _ANSWERS = ("answered", "corrected", "skipped")
 
 
@@ -32,7 +33,7 @@ class CountTrends:
     asked_at: float | None = None  # when a label request was last open or issued; None before the first
     # the same, as of a day ago; None if none was in the twelve hours before
     asked_a_day_ago: float | None = None
-    # requests that expired in the last day, of assessments of which none was answered in that time
+    # requests that expired in the last day, of assessments of which few were answered in that time
     unanswered: Mapping[str, int] = field(default_factory=dict)
     # draws that found no item in the last quarter of an hour, of assessments that find none for longer
     short: Mapping[str, int] = field(default_factory=dict)
@@ -123,7 +124,7 @@ def _unanswered(history: CountHistory, now: CountsAt) -> dict[str, int]:
         expired = count - day.expired.get(assessment, 0)
         half_day = count - half.expired.get(assessment, 0)
         answered = now.answered.get(assessment, 0) - answers.answered.get(assessment, 0)
-        if expired >= _MOST_UNANSWERED and half_day > 0 and answered <= 0:
+        if expired >= _MOST_UNANSWERED and half_day > 0 and answered * _EXPIRED_PER_ANSWER < expired:
             found[assessment] = expired
     return found
 

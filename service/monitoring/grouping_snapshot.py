@@ -94,6 +94,7 @@ class GroupingSnapshot:
     share_failing: float  # traffic share of the groups that are low
     share_meeting: float  # traffic share of the groups that meet the threshold
     missed: Floats  # share of the group's traffic that may be in `__other__` instead, at most
+    unanswered: Floats  # share of the ended requests of its items that have no label; NaN without any
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
     # groups whose accuracy has changed, by name: labels from before count little
@@ -113,6 +114,7 @@ def grouping_snapshot(
     *,
     label_count: int,
     confusion: ConfusionSnapshot | None,
+    unanswered: Floats,
     positive: Floats | None,
     evidence: GroupingEvidence | None,
     change_points: Mapping[str, DetectedChange],
@@ -169,6 +171,7 @@ def grouping_snapshot(
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
         missed=groups.missed,
+        unanswered=unanswered,
         positive=positive,
         evidence=evidence,
         change_points=change_points,

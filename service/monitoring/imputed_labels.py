@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from service.domain.arrays import Flags, Floats
+from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_truth import LearnedTruth
+from service.monitoring.outcome_aggregates import EXPIRED_CLASS, NO_CLASS
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import Labels
 
@@ -23,8 +25,11 @@ def imputed_labels(
     decay: float,
     factors: Floats | None,
     at: float,
+    unanswered: Collection[int] = (),
 ) -> tuple[Labels, ...]:
     """Labels of all items, one row each, for every imputation.
+
+    Items without a label for the reasons `unanswered` are correct in half of the imputations.
 
     `counting` says which of the ledger's sums count; these have the `weights`. Rows lose weight at `decay`,
     1/s, and by the `factors` that changes leave of them [rows].
@@ -32,16 +37,40 @@ def imputed_labels(
     items = ledger.labelled_items(at=at)
     if items is None or not len(items.rows):
         return ()
-    of_rows, fresh = ledger.row_labels(at=at, decay=decay, factors=factors)
+    of_rows, fresh = ledger.row_labels(at=at, decay=decay, factors=factors, unanswered=unanswered)
     sums = np.flatnonzero(np.bincount(of_rows[of_rows >= 0]))
     of_sums = np.zeros(int(of_rows.max(initial=0)) + 1)
     of_sums[sums[counting]] = weights
     kept = np.isin(of_rows[items.rows], sums[counting])
     rows, cells = items.rows[kept], items.cells[kept]
     found = truth.imputations(items, ledger.people, index[truth.grouping])
-    return tuple(
-        Labels(cells, correct[kept].astype(np.float64), of_sums[of_rows[rows]], fresh[rows], true[kept])
-        for correct, true in found
+    without, of_without = ledger.unanswered_items(unanswered)
+    usable = np.isin(of_rows[without], sums[counting])
+    without = without[usable]
+    rows, cells = np.append(rows, without), np.append(cells, of_without[usable])
+    weights, fresh = of_sums[of_rows[rows]], fresh[rows]
+    missing = np.full(len(without), EXPIRED_CLASS)
+    imputed = []
+    for number, (correct, true) in enumerate(found):
+        known = np.append(correct[kept], np.zeros(len(without))).astype(np.float64)
+        labels = Labels(cells, known, weights, fresh, np.append(true[kept], missing))
+        imputed.append(extremes(labels, index.cells.classes)[number % 2])
+    return tuple(imputed)
+
+
+def extremes(labels: Labels, classes: Indices) -> tuple[Labels, Labels]:
+    """The labels if all predictions without a label are incorrect, and if all are correct.
+
+    A mixture of the posteriors of both gives intervals as those of Imbens and Manski (Econometrica 2004): a
+    true accuracy between the two is covered, also at the ends. `classes` has the predicted class of every
+    label cell [cells].
+    """
+    missing = labels.true_classes < NO_CLASS
+    incorrect = np.where(missing, NO_CLASS, labels.true_classes)
+    correct = np.where(missing, classes[labels.cells], labels.true_classes)
+    return (
+        replace(labels, correct=np.where(missing, 0.0, labels.correct), true_classes=incorrect),
+        replace(labels, correct=np.where(missing, 1.0, labels.correct), true_classes=correct),
     )
 
 

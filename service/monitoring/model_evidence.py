@@ -8,7 +8,7 @@ fixed, and the leader may be unavailable for as long as a quarter of all labels 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
+from service.monitoring.unanswered_requests import unanswered_requests
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
@@ -53,12 +54,13 @@ def model_evidence(
     With what was known `before`, by grouping, only what has changed since is computed.
     """
     base = Checkpoint(checkpoint, index.space, reference)
-    labelled = _labelled(index, ledger, base)
+    unanswered = unanswered_requests(settings, ledger).worst_case
+    labelled = _labelled(index, ledger, base, unanswered)
     opened = open_places(open_requests, settings, base.keys)
     order = _arrival_order(base, _first_places(ledger, labelled, opened, base))
     numbers = {key: number for number, key in enumerate(order, start=1)}
     shared = Counter(base.keys[name] for name in labelled)
-    labels_of = {name: _labels_of(ledger, name, groups) for name, (groups, _) in labelled.items()}
+    labels_of = {name: _labels_of(ledger, name, groups, unanswered) for name, (groups, _) in labelled.items()}
     found: dict[str, GroupingEvidence] = {}
     for name, (groups, tallies) in labelled.items():
         key = base.keys[name]
@@ -115,7 +117,7 @@ def due_checkpoint(
         before={},
         until=place + 1,
     )
-    firsts = _first_places(ledger, _labelled(index, ledger, base), {}, base)
+    firsts = _first_places(ledger, _labelled(index, ledger, base, ()), {}, base)
     return EvidenceCheckpoint(
         position=place,
         reference=reference,
@@ -167,9 +169,12 @@ def first_open(opened: Mapping[GroupKey, int], key: str, groups: Iterable[str]) 
     )
 
 
-def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _Labelled:
+def _labelled(
+    index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint, unanswered: Collection[int]
+) -> _Labelled:
     """Of every grouping with evidence the groups that have traffic, and which labels they have.
 
+    Items without a label for the reasons `unanswered` count as well.
     `OTHER` has no evidence: values come into it and leave it, so its labels are no even sample of it.
     """
     drawn_for = {grouping for source in ledger.sources for grouping in source.groupings}
@@ -179,15 +184,18 @@ def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _La
             continue
         groups = index[name]
         groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
-        tallies = ledger.tallies(name, groups.numbers, len(groups.names))
+        tallies = ledger.tallies(name, groups.numbers, len(groups.names), unanswered=unanswered)
         if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies
     return labelled
 
 
-def _labels_of(ledger: OutcomeLedger, name: str, groups: Groups) -> LabelsOf:
+def _labels_of(
+    ledger: OutcomeLedger, name: str, groups: Groups, unanswered: Collection[int] = ()
+) -> LabelsOf:
     def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
-        labels = ledger.label_sequence(name, np.append(which, False)[groups.numbers])
+        cells = np.append(which, False)[groups.numbers]
+        labels = ledger.label_sequence(name, cells, unanswered=unanswered)
         return labels, groups.cells[labels.cells]
 
     return labels_of

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints, UInt64s
 
 NO_CLASS = -1  # index of a class that the model does not have
+EXPIRED_CLASS, SKIPPED_CLASS = -2, -3  # in place of a class, of requests that ended without a label
 
 _FIELD_BITS = 16
 _FIELD = (1 << _FIELD_BITS) - 1
@@ -42,8 +43,8 @@ class OutcomeSums(Columns):
     cells: Indices  # label cell of each
     sources: Indices  # codes of who asked
     correct: Floats  # 1.0 where the predicted class is the true one, else 0.0
-    # index of the true class, -1 for one that the model does not have; -1 throughout where no grouping is
-    # by predicted class
+    # index of the true class, -1 for one that the model does not have, lower without a label; -1 for all
+    # labels where no grouping is by predicted class
     true_classes: Indices
     counts: Indices  # outcomes in each
     freshness: Floats  # sum of what forgetting leaves of them
@@ -102,9 +103,13 @@ def sum_keys(
     *, cells: Indices, sources: Indices, true_classes: Indices, correct: Flags, challenger: Flags
 ) -> Ints:
     """Key of the sum that each outcome counts in [n]; arguments as the columns of `OutcomeSums`."""
-    said = (true_classes.astype(np.int64) - NO_CLASS) << 1 | correct
+    said = (true_classes.astype(np.int64) - SKIPPED_CLASS) << 1 | correct
     said |= challenger.astype(np.int64) << _CHALLENGER_BIT
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
+
+
+def _true_classes(said: Ints) -> Indices:
+    return (said >> 1 & (1 << _CHALLENGER_BIT - 1) - 1).astype(np.intp) + SKIPPED_CLASS
 
 
 def counting_in(which: Flags, sums: Codes) -> Indices:
@@ -146,6 +151,17 @@ class LabelSums:
         """Of every sum, whether its predictions are right [sums]."""
         return (self.keys & 1).astype(np.bool_)
 
+    @property
+    def true_classes(self) -> Indices:
+        """Index of the true class, or what is in its place, of every sum [sums]."""
+        return _true_classes(self.keys & _FIELD)
+
+    @property
+    def answered(self) -> Flags:
+        """Of every sum, whether its outcomes have labels [sums]."""
+        answered: Flags = self.true_classes >= NO_CLASS
+        return answered
+
     def summed(self, counts: Indices, freshness: Floats, whole: Floats) -> OutcomeSums:
         """The sums in which outcomes count, with what was summed up of all [sums]."""
         some = counts > 0
@@ -154,7 +170,7 @@ class LabelSums:
             cells=self.cells[some],
             sources=self.sources[some],
             correct=self.correct[some].astype(np.float64),
-            true_classes=(said >> 1 & (1 << _CHALLENGER_BIT - 1) - 1).astype(np.intp) + NO_CLASS,
+            true_classes=_true_classes(said),
             counts=counts[some],
             freshness=freshness[some],
             challenger=(said >> _CHALLENGER_BIT).astype(np.float64),

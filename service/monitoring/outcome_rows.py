@@ -12,7 +12,7 @@ import numpy.typing as npt
 from service.domain.arrays import Codes, Flags, Indices, Ints, UInt64s
 from service.domain.cells import grouping_key
 from service.domain.request_order import NO_PLACE, Places
-from service.monitoring.outcome_aggregates import mixed
+from service.monitoring.outcome_aggregates import NO_CLASS, mixed
 from service.store.outcome_entries import Position
 from service.store.records import Fact
 
@@ -39,11 +39,13 @@ _COLUMNS = {
     "place": np.uint64,
     "drawn_for": np.int32,
     "suspected": np.bool_,
+    "attempt": np.uint8,
 }
-"""Of every outcome, 69 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 70 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
 `sum` is which of the sums it counts in: none if it is retracted, of a class that the model does not have,
 or `pending`, which means that its sum is to be found.
+`true_class` is an index, or says why there is no label (`outcome_aggregates`).
 `place` is that of its request among all requests, `drawn_for` the group that the request was drawn for, and
 `suspected` whether that group was under suspicion then.
 """
@@ -143,9 +145,13 @@ class OutcomeRows(GrowingColumns):
         return keys
 
     def marks(self, rows: Indices) -> UInt64s:
-        """Which outcome each is, and whether it is right, as a number as good as random [n]."""
+        """Which outcome each is, and what its label says, as a number as good as random [n].
+
+        That is whether the prediction is right, or that there is no label.
+        """
         keys = self["milliseconds"][rows] << _SEQUENCE_BITS | self["sequence"][rows]
-        return mixed(keys << 1 | self["correct"][rows])
+        unanswered = self["true_class"][rows] < NO_CLASS
+        return mixed(keys << 2 | unanswered.astype(np.int64) << 1 | self["correct"][rows])
 
     def renumber(self, name: str, count: int) -> Flags:
         """Number the `count` codes of a column without gaps; which ones are still used [count]."""

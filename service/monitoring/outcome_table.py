@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
-from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.request_order import Places
-from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
 from service.monitoring.item_labels import Person
-from service.monitoring.label_encoding import Source
 from service.monitoring.label_truth import LabelledItems
-from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
-from service.monitoring.outcome_fold import OutcomeFold
+from service.monitoring.outcome_aggregates import NO_CLASS, Columns, counting_in
 from service.monitoring.outcome_rows import NONE, position_key
-from service.statistics.balance_heuristic import sums as summed
+from service.monitoring.outcome_sums import SummedOutcomes
 from service.store.outcome_entries import OutcomeEntry
 
 
@@ -40,47 +37,40 @@ class LabelSequence(Columns):
     cells: Indices  # label cell of each
     scores: Floats  # of the predicted class
     correct: Flags  # whether that is the true class
+    unanswered: Flags  # whether there is no label
     predicted_at: Floats  # when it was predicted, seconds since the epoch
     places: Places  # of their requests among all requests, as `service/domain/request_order.py` gives them
     suspected: Flags  # whether the group was under suspicion at the time of the request
 
 
-class OutcomeLedger(OutcomeFold):
-    """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go."""
+@dataclass(frozen=True)
+class EndedRequests(Columns):
+    """Requests that have ended, as columns [n]."""
 
-    def __init__(self, space: CellSpace, *, may_err: bool = False) -> None:
-        super().__init__(space, may_err=may_err)
-        self.changes = ChangeMemory()  # what earlier rounds found
+    groups: Codes  # number of the group that each was drawn for
+    scores: Floats  # of the predicted class
+    reasons: Codes  # why there is no label: `EXPIRED_CLASS` or `SKIPPED_CLASS`; higher if there is one
+    attempts: Codes  # the attempt that was answered, or was the last one; from 1
+    correct: Flags  # whether there is a label that is the predicted class
+
+    @property
+    def is_answered(self) -> Flags:
+        """Whether there is a label [n]."""
+        answered: Flags = self.reasons >= NO_CLASS
+        return answered
+
+
+class OutcomeLedger(SummedOutcomes):
+    """The outcomes of one model, to be read; see `SummedOutcomes` for their sums."""
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._rows["alive"]))
+        return int(np.count_nonzero(self._labelled))
 
     @property
-    def sources(self) -> list[Source]:
-        """Who asked, in the order of the codes in `sums`."""
-        return self._sources.all
-
-    def is_drawn_for(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
-        return np.array([grouping in source.groupings for source in self.sources], np.bool_)
-
-    def is_drawn_by_value(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
-        return np.array([grouping in source.by_value for source in self.sources], np.bool_)
-
-    @property
-    def has_known_density(self) -> Flags:
-        """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
-
-        It is not of those whose grouping is configured no more, under whatever name, nor of those that were
-        aimed by votes of a challenger, or an ensemble, that is none any more.
-        """
-        return ~self.is_drawn_for(FORMER_GROUPING)
-
-    @property
-    def of_any_vote(self) -> Flags:
-        """Of every code in `sums`, whether its labels stand for predictions of all votes [sources]."""
-        return np.array([source.any_vote for source in self.sources], np.bool_)
+    def _labelled(self) -> Flags:
+        """Whether there is a label [rows]."""
+        labelled: Flags = self._rows["alive"] & (self._rows["true_class"] >= NO_CLASS)
+        return labelled
 
     @property
     def recent(self) -> list[OutcomeEntry]:
@@ -90,16 +80,20 @@ class OutcomeLedger(OutcomeFold):
     @property
     def first_label_at(self) -> float | None:
         """When the first label was given, seconds since the epoch; of a corrected one, the first time."""
-        return float(self._rows["given_at"].min()) if len(self._rows) else None
+        given_at = self._given_at
+        return float(given_at.min()) if len(given_at) else None
 
     @property
     def last_label_at(self) -> float | None:
         """When the last label was given, likewise."""
-        return float(self._rows["given_at"].max()) if len(self._rows) else None
+        given_at = self._given_at
+        return float(given_at.max()) if len(given_at) else None
 
-    def count_drawn_for(self, grouping: str) -> int:
-        """How many outcomes count that were drawn for a grouping."""
-        return int(self._sums.tallies.counts[self.is_drawn_for(grouping)[self._sums.sources]].sum())
+    @property
+    def _given_at(self) -> Floats:
+        """When labels were given, retracted ones included [n]."""
+        given_at: Floats = self._rows["given_at"][self._rows["true_class"] >= NO_CLASS]
+        return given_at
 
     @property
     def people(self) -> list[Person]:
@@ -114,7 +108,7 @@ class OutcomeLedger(OutcomeFold):
         if self.item_labels is None:
             return None
         rows, given = self._rows, self.item_labels.given(at=at)
-        chosen = np.flatnonzero((rows["sum"] != NONE) & (rows["given_at"] <= at))
+        chosen = np.flatnonzero((rows["sum"] != NONE) & (rows["given_at"] <= at) & self._labelled)
         keys = self._rows.outcome_keys()
         for item, draws in self._further.items():
             for draw in draws:
@@ -136,86 +130,23 @@ class OutcomeLedger(OutcomeFold):
             classes=given.classes[labels],
         )
 
-    def row_labels(self, *, at: float, decay: float, factors: Floats | None = None) -> tuple[Indices, Floats]:
-        """The sum in which every row counts by then, `NONE` without one, and what is left of it [rows].
+    def unanswered_items(self, reasons: Collection[int]) -> tuple[Indices, Indices]:
+        """Rows of items without a label for these reasons, and the label cell of each [n]."""
+        of_rows = self._rows["sum"]
+        missing = np.isin(self._rows["true_class"], list(reasons))
+        rows = np.flatnonzero(missing & (of_rows != NONE))
+        return rows, self._sums.cells[of_rows[rows]]
 
-        Of the sums in which rows count, `sums` has the same in the order of their numbers.
-        """
-        fresh = self._freshness(at, decay)
-        return self._slots(at) - 1, fresh if factors is None else fresh * factors
-
-    def sums(
-        self, *, at: float, decay: float, factors: Floats | None = None, since: float | None = None
-    ) -> OutcomeSums:
-        """The outcomes that count, with the labels that had been given by then, summed up.
-
-        Those of a class that the model does not have are left out.
-
-        Labels lose weight at `decay`, 1/s, and `factors` are what changes leave of every row [rows]. What was
-        predicted before `since` is left out.
-        """
-        slots, fresh, length = self._slots(at, since), self._freshness(at, decay), len(self._sums) + 1
-        counts = np.bincount(slots, minlength=length)[1:]
-        whole = left = summed(slots, fresh, length)[1:]
-        if factors is not None:
-            left = summed(slots, fresh * factors, length)[1:]
-        return self._sums.summed(counts, left, whole)
-
-    def by_epoch(
-        self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        """What age leaves of the labels of every sum by epoch, and what is left after changes [some sums, E].
-
-        Of the same sums as `sums`, with the same arguments, in their order; `epochs` has that of every row.
-        """
-        slots, fresh, length = self._slots(at), self._freshness(at, decay), len(self._sums) + 1
-        some = np.bincount(slots, minlength=length)[1:] > 0
-        whole, left = (
-            summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
-            for weights in (fresh, fresh if factors is None else fresh * factors)
-        )
-        return whole, left
-
-    def _slots(self, at: float, since: float | None = None) -> Indices:
-        """The sum in which every row counts by then, from 1; 0 of rows that count in none [rows]."""
-        rows = self._rows
-        slots = rows["sum"].astype(np.intp) + 1
-        slots[rows["given_at"] > at] = 0
-        if since is not None:
-            slots[rows["predicted_at"] < since] = 0
-        return slots
-
-    def _freshness(self, at: float, decay: float) -> Floats:
-        """What age leaves of every row [rows]."""
-        return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
-
-    @property
-    def predicted_at(self) -> Floats:
-        """When predictions were made, seconds since the epoch [rows]."""
-        return np.asarray(self._rows["predicted_at"], np.float64)
-
-    def outcomes(self, *, at: float) -> OrderedOutcomes:
-        """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
-        of_rows: Codes = self._rows["sum"]
-        tallies = self._sums.tallies
-        if (self.last_label_at or 0.0) > at:
-            of_rows = np.where(self._rows["given_at"] > at, NONE, of_rows)
-            there = np.flatnonzero(of_rows != NONE)
-            tallies = SumTallies(len(self._sums))
-            tallies.add(of_rows[there], self._rows.marks(there))
-        return OrderedOutcomes(
-            sums=of_rows,
-            predicted_at=self._rows["predicted_at"],
-            cells=self._sums.cells,
-            sources=self._sums.sources,
-            correct=self._sums.correct,
-            tallies=tallies,
-        )
+    def ended_requests(self, newest: int) -> EndedRequests:
+        """The newest requests that have ended, and whose label was not retracted."""
+        rows = slice(max(0, len(self._rows) - newest), None)
+        columns = ("drawn_for", "score", "true_class", "attempt", "correct")
+        return EndedRequests(*(self._rows[name][rows] for name in columns)).part(self._rows["alive"][rows])
 
     def scored_labels(self, *, at: float, decay: float) -> ScoredLabels:
         """The outcomes that count, with the labels given by then, which lose weight at `decay`, 1/s."""
         rows = self._rows
-        has_label = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
+        has_label = (rows["true_class"] > NO_CLASS) & (rows["given_at"] <= at)
         chosen = np.flatnonzero((rows["sum"] != NONE) & has_label)
         of = rows["sum"][chosen]
         return ScoredLabels(
@@ -227,10 +158,16 @@ class OutcomeLedger(OutcomeFold):
             freshness=self._freshness(at, decay)[chosen],
         )
 
-    def label_sequence(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
-        """The outcomes that count and that a grouping's assessments asked for; in some of all [cells]."""
+    def label_sequence(
+        self, grouping: str, cells: Flags | None = None, *, unanswered: Collection[int] = ()
+    ) -> LabelSequence:
+        """The outcomes that count and that a grouping's assessments asked for; in some of all [cells].
+
+        Of those without a label, those for these reasons.
+        """
         rows, of_sums = self._rows, self._sums.cells
         asked = self.is_drawn_for(grouping)[self._sums.sources]
+        asked &= self._counts(self._sums.true_classes, unanswered)
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         places, suspected = self._places(grouping)
         return LabelSequence(
@@ -238,6 +175,7 @@ class OutcomeLedger(OutcomeFold):
             cells=of_sums[rows["sum"][chosen]],
             scores=rows["score"][chosen],
             correct=rows["correct"][chosen],
+            unanswered=rows["true_class"][chosen] < NO_CLASS,
             predicted_at=rows["predicted_at"][chosen],
             places=places[chosen],
             suspected=suspected[chosen],
@@ -275,16 +213,8 @@ class OutcomeLedger(OutcomeFold):
         """How many labels these have, retracted ones included: one each, or more if several people label."""
         return len(self._rows) if self.item_labels is None else max(len(self._rows), len(self.item_labels))
 
-    def tallies(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
-        """How many outcomes a grouping's assessments asked for in every group, and which [G].
-
-        `groups` has the group of every label cell, or `group_count` of one that is in none [cells].
-        """
-        of_sums = groups[self._sums.cells]
-        asked = self.is_drawn_for(grouping)[self._sums.sources] & (of_sums < group_count)
-        return self._sums.tallies.of_groups(asked, of_sums, group_count)
-
     def labels_since(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
-        chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != NONE))
+        counts = (self._rows["sum"] != NONE) & self._labelled
+        chosen = np.flatnonzero((self._rows["given_at"] >= since) & counts)
         return self._rows["given_at"][chosen], self._rows["correct"][chosen]

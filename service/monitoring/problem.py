@@ -23,6 +23,7 @@ ProblemKind = Literal[
     "drift",
     "labels_stale",
     "requests_unanswered",
+    "answers_missing",
     "budget_exhausted",
     "performance_stale",
     "times_clipped",

@@ -25,13 +25,15 @@ from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import assess_groupings, weigh_model_labels
+from service.monitoring.posteriors import assess_groupings
 from service.monitoring.problem import Problem
 from service.monitoring.problems import listed_problems, snapshot_problems
 from service.monitoring.reference_filling import ReferenceFilling, reference_filling
 from service.monitoring.suspected_groups import Suspects, find_suspects, suspected_aim
 from service.monitoring.traffic_windows import ComparedTraffic
+from service.monitoring.unanswered_requests import UnansweredRequests, unanswered_requests
 from service.monitoring.week_ago import WeekAgo
+from service.monitoring.weighted_labels import weigh_model_labels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.count_histories import CountHistory
 from service.store.drift_verdicts import DriftVerdicts
@@ -90,6 +92,7 @@ class ModelSnapshot:
     pool_item_age: float | None  # median, seconds, from a sample; None of an empty pool
     outbox_size: int  # label requests that wait to be published
     outcomes: int  # that the estimates use
+    unanswered: UnansweredRequests  # requests that ended without a label
     last_label_at: float | None  # seconds since the epoch
     groupings: dict[str, GroupingSnapshot]  # those that have traffic
     assessments: dict[str, AssessmentSnapshot]  # all that are configured
@@ -232,6 +235,7 @@ def take_snapshot(
         pool_item_age=_pool_item_age(facts.traffic, now),
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
+        unanswered=unanswered_requests(settings, ledger),
         last_label_at=ledger.last_label_at,
         groupings=groupings,
         assessments=assessments,

@@ -39,6 +39,14 @@ def _label_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
                 subject=assessment,
                 amount=count,
             )
+    if snapshot.unanswered.is_problem:
+        yield Problem(
+            kind="answers_missing",
+            severity="warning",
+            alerts=("CredenceAnswersMissing",),
+            amount=snapshot.unanswered.worst_case_share,
+            share=snapshot.unanswered.share,
+        )
     for assessment, state in snapshot.assessments.items():
         if state.budget.is_exhausted:
             yield Problem(

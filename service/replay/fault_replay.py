@@ -195,6 +195,7 @@ class Watched:
                 groups=np.nonzero(own)[0],
                 scores=items.scores[self._drawn[own]],
                 correct=self._right[own],
+                unanswered=np.zeros(int(own.sum()), np.bool_),
                 in_reference=in_reference,
                 is_compared=~in_reference,
                 is_counted=np.ones(int(own.sum()), np.bool_),

@@ -194,14 +194,17 @@ def log_arrival_weights(numbers: Indices) -> Floats:
     return before + np.log(-np.expm1(after - before))
 
 
-def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
+def log_gains(
+    scores: Floats, correct: Flags, groups: Indices, group_count: int, unanswered: Flags | None = None
+) -> Floats:
     """Log gains of bets against "every prediction is right with the probability that its score gives" [G, K].
 
     A bet on each label, at the odds that the model itself offers, is fair under this hypothesis; so the
     wealth of the bettor is a test martingale (Shafer, JRSS A 2021). Bets are those of scores corrected by a
     logistic curve, mixed over several corrections. Gains of further labels are added. The order of labels
     does not matter, as every correction always bets the same. Scores of the predicted classes, whether these
-    are right, and groups are columns [n].
+    are right, and groups are columns [n]; of those that are `unanswered` every bet gains the least that it
+    could.
 
     Raises:
         ValueError: a score is not in [0, 1].
@@ -216,11 +219,11 @@ def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int)
         # What is surer than the ends may be right more often: nobody may win by what was cut off.
         odds = np.where(scores > clipped, np.minimum(odds, logits), odds)
         odds = np.where(scores < clipped, np.maximum(odds, logits), odds)
-        ratios = np.where(
-            correct,
-            special.log_expit(odds) - np.log(clipped),
-            special.log_expit(-odds) - np.log1p(-clipped),
-        )
+        right = special.log_expit(odds) - np.log(clipped)
+        wrong = special.log_expit(-odds) - np.log1p(-clipped)
+        ratios = np.where(correct, right, wrong)
+        if unanswered is not None:
+            ratios = np.where(unanswered, np.minimum(right, wrong), ratios)
         gains[:, number] = np.bincount(groups, weights=ratios, minlength=group_count)
     return gains
 

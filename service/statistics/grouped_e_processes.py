@@ -27,7 +27,8 @@ from service.statistics.e_processes import (
 # derived from sums of a group with labels, and NaN of others
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "changed")
 STATE: Final = (
-    *("labels", "correct", "reference_labels", "reference_correct", "now_labels", "now_correct"),
+    *("labels", "correct", "unanswered"),
+    *("reference_labels", "reference_correct", "now_labels", "now_correct"),
     *("baseline", "gains", "bets"),
 )  # columns of a checkpoint, from which evidence is continued when its labels are gone
 _AT_ONCE: Final = 1 << 16  # labels per portion; the last group may exceed it
@@ -38,10 +39,12 @@ class Tally(NamedTuple):
     """Labels by group [G], and the correct ones of them.
 
     Those that count for the group itself, those of the reference, and those of "now". Some may be of neither.
+    Unanswered requests count as labels: as correct ones, but in the reference as wrong ones.
     """
 
     labels: Floats
     correct: Floats
+    unanswered: Floats  # of the labels that count for the group itself
     reference_labels: Floats
     reference_correct: Floats
     now_labels: Floats
@@ -58,7 +61,8 @@ class GroupedLabels:
 
     groups: Indices  # of each, ascending
     scores: Floats  # of the predicted class
-    correct: Flags  # whether it is the true class
+    correct: Flags  # whether it is the true class, or there is no label
+    unanswered: Flags  # whether there is no label
     in_reference: Flags  # whether it is in the reference
     is_compared: Flags  # whether it is compared with the reference
     is_counted: Flags  # whether it counts for the group itself, whatever the reference
@@ -82,11 +86,16 @@ class GroupedLabels:
         sorts = 12 * self.groups + 4 * times + 2 * self.is_counted + self.correct
         found = np.bincount(sorts, minlength=12 * group_count).reshape(-1, 3, 2, 2).astype(np.float64)
         by_time, by_count = found.sum(axis=2), found.sum(axis=1)
+        own, reference = (
+            np.bincount(self.groups[self.unanswered & which], minlength=group_count)
+            for which in (self.is_counted, self.in_reference & ~self.is_compared)
+        )
         return Tally(
             labels=by_count[:, 1].sum(axis=1),
             correct=by_count[:, 1, 1],
+            unanswered=own.astype(np.float64),
             reference_labels=by_time[:, 1].sum(axis=1),
-            reference_correct=by_time[:, 1, 1],
+            reference_correct=by_time[:, 1, 1] - reference,
             now_labels=by_time[:, 0].sum(axis=1),
             now_correct=by_time[:, 0, 1],
         )
@@ -96,11 +105,12 @@ class GroupedLabels:
 class GroupEvidence:
     """Log e-values against every group, with the sums that they derive from; NaN where undefined [G].
 
-    The first six columns are those of `Tally`.
+    The first columns are those of `Tally`.
     """
 
     labels: Floats
     correct: Floats
+    unanswered: Floats
     reference_labels: Floats
     reference_correct: Floats
     now_labels: Floats
@@ -121,7 +131,7 @@ class GroupEvidence:
         no, unknown = np.zeros(group_count), np.full(group_count, np.nan)
         nothing = np.zeros(0)
         gains = log_gains(nothing, nothing.astype(np.bool_), nothing.astype(np.intp), group_count)
-        return cls(*(no,) * 6, *(unknown,) * 7, gains, no_bets(group_count))
+        return cls(*(no,) * 7, *(unknown,) * 7, gains, no_bets(group_count))
 
     def part(self, which: Indices) -> GroupEvidence:
         """Of some groups."""
@@ -179,7 +189,7 @@ def assess_evidence(
     fresh = labels.part(labels.is_counted & (rank >= seen[labels.groups]))
     columns["gains"][restarted] = base.gains[restarted]
     for some in fresh.portions():
-        columns["gains"] += log_gains(some.scores, some.correct, some.groups, count)
+        columns["gains"] += log_gains(some.scores, some.correct, some.groups, count, some.unanswered)
 
     moved = (restarted & ~base.is_closed) | (tally.reference_labels != before.reference_labels)
     moved |= tally.reference_correct != before.reference_correct
@@ -221,9 +231,11 @@ def _conclude(
     some = tally.part(which)
     correct, wrong = some.correct, some.labels - some.correct
     labelled, compared = some.labels > 0, (some.now_labels > 0) & (some.reference_labels > 0)
-    lower, upper = confidence_sequence(correct, wrong, 1 - alpha)
-    columns["lower"][which] = np.where(labelled, np.maximum(lower - wrong_labels, 0.0), np.nan)
-    columns["upper"][which] = np.where(labelled, np.minimum(upper + wrong_labels, 1.0), np.nan)
+    # With the unanswered ones incorrect for the lower end, and correct for the upper one.
+    least, most = np.stack((correct - some.unanswered, correct)), np.stack((wrong + some.unanswered, wrong))
+    lowers, uppers = confidence_sequence(least, most, 1 - alpha)
+    columns["lower"][which] = np.where(labelled, np.maximum(lowers[0] - wrong_labels, 0.0), np.nan)
+    columns["upper"][which] = np.where(labelled, np.minimum(uppers[1] + wrong_labels, 1.0), np.nan)
     is_scored = labelled & (wrong_labels == 0)
     columns["miscalibrated"][which] = np.where(
         is_scored, log_e_miscalibrated(columns["gains"][which]), np.nan

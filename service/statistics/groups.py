@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -104,6 +104,11 @@ class GroupingBeliefs:
             np.where(has_labels & (self.labels_correct == 0), 0.0, lower),
             np.where(has_labels & (self.labels_incorrect == 0), 1.0, upper),
         )
+
+    def counting(self, labelled: GroupingBeliefs) -> GroupingBeliefs:
+        """The same posteriors, which count those labels alone that others are of."""
+        names = ("labels", "correct", "labels_counted", "labels_correct", "fit")
+        return replace(self, **{name: getattr(labelled, name) for name in names})
 
     def accuracy_beliefs(self) -> AccuracyBeliefs:
         """The same for a task to read, as its only run; a copy, so that labels in flight can be counted."""

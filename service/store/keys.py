@@ -16,7 +16,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:marks:<p>` | hash | mark of a time: since and until when the counts stayed the same (s), and predictions -> counts of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | the layout; older ones are rarer (`service/domain/traffic_marks.py`) |
 | `P:{m}:L:drift` | hash | `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`); `pins`: times whose marks the reference needs (s; JSON) | the layout |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
-| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item; `item`, of a further label's request, the id of the item's outcome; `barred`, once it was skipped, who may not label it | while open; `assessment`, `fact`, `item`, `barred` and `shared:<n>` for `correction_days` after a skip |
+| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item; `item`, of a further label's request, the id of the item's outcome; `barred`, once it was skipped, who may not label it | while open; of a further label `assessment`, `fact`, `item` and `barred` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, if issued to that vendor with a token |
@@ -28,8 +28,8 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:undecided` | sorted set | id of an item's first request, by its last label (s): whether somebody else is asked is to be decided | until then |
 | `P:{m}:barred` | hash | request id -> digests of those who have labelled its item, 8 bytes each | while open, if not the item's first |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
-| `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
-| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
+| `P:{m}:tallies` | hash | `event|assessment` -> how often; `unheard|assessment` -> requests that expired since the last answer | for ever |
+| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack, or that the request was not answered), `attempt` if it was not the first; of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
 | `P:{m}:counts` | hash | `state`: counts of predictions, label requests and draws by earlier times (msgpack; `service/store/count_histories.py`); `digest` of it | of the last day and a half |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |

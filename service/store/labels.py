@@ -11,7 +11,7 @@ from service.domain.errors import FlushRefused
 from service.store.claims import claimable_key
 from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
-from service.store.records import LabelFact, encode_packed
+from service.store.records import SKIPPED, LabelFact, encode_packed
 from service.store.request_registry import (
     class_digest,
     first_request_id,
@@ -95,7 +95,8 @@ class LabelStore(ModelStore):
             # Before vendors were configured, nobody in particular was asked.
             arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
             arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
-            given = LabelFact(label.true_class, label.time, label.annotator, label.vendor)
+            unanswered = SKIPPED if label.kind == "skip" else ""
+            given = LabelFact(label.true_class, label.time, label.annotator, label.vendor, unanswered)
             arguments += [encode_packed(given), first, opinion_of(label.request_id)]
             arguments.append(person_digest(label.annotator, label.vendor))
         replies = self._connection.run("apply_labels", names, arguments)

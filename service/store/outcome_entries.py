@@ -21,6 +21,7 @@ class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         of: position of the outcome that it revises; its own position if it is the outcome itself.
         item: of a further label of an item, position of the item's outcome; None of others and of revisions.
+        attempt: of an outcome, the attempt of its request that was answered, or was the last one; from 1.
     """
 
     position: Position
@@ -29,6 +30,7 @@ class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
     fact: Fact
     label: LabelFact
     item: Position | None = None
+    attempt: int = 1
 
 
 class SharedDraw(msgspec.Struct, frozen=True, gc=False):
@@ -75,7 +77,8 @@ def outcome_entry(entry_id: bytes, fields: dict[bytes, bytes]) -> OutcomeEntry |
     if b"label" not in fields:
         return SharedDraw(position, revised, assessment, fact)
     item = position_of(fields[b"item"]) if b"item" in fields else None
-    return OutcomeEntry(position, revised, assessment, fact, decode_label_fact(fields[b"label"]), item)
+    label, attempt = decode_label_fact(fields[b"label"]), int(fields.get(b"attempt", 1))
+    return OutcomeEntry(position, revised, assessment, fact, label, item, attempt)
 
 
 def position_of(entry_id: bytes) -> Position:

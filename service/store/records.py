@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+SKIPPED, EXPIRED = "skipped", "expired"
+"""How a request ends without a label."""
+
 
 class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """A pooled item, with what a label request and its outcome will need.
@@ -65,16 +68,18 @@ class LabelFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True
     """The part of an outcome about its label.
 
     Attributes:
-        true_class: empty for a retraction.
+        true_class: empty for a retraction, and if the request was not answered.
         time: seconds since the epoch.
         annotator: may be empty.
         vendor: whose annotator it is; may be empty.
+        unanswered: `SKIPPED` or `EXPIRED`; empty otherwise.
     """
 
     true_class: str
     time: float
     annotator: str
     vendor: str = ""
+    unanswered: str = ""
 
 
 encode_json = msgspec.json.Encoder().encode

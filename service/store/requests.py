@@ -11,6 +11,7 @@ import msgspec
 from service.store.claims import claimable_key
 from service.store.connection import Argument, Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
+from service.store.records import EXPIRED, LabelFact, encode_packed
 from service.store.request_registry import item_digest, locate_record, records_per_bucket
 from service.store.shards import pack_hash
 
@@ -256,8 +257,8 @@ class RequestStore(ModelStore):
             return []
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.claims]
-        names.append(keys.barred)
-        arguments: list[Argument] = [epoch, now, _ON_ITS_WAY_SECONDS, len(renewals)]
+        names += [keys.barred, keys.outcomes]
+        arguments: list[Argument] = [epoch, now, _ON_ITS_WAY_SECONDS, self._outcome_limit, len(renewals)]
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor
             again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1, vendor=vendor)
@@ -269,6 +270,7 @@ class RequestStore(ModelStore):
             arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
             arguments.append(msgspec.json.encode(again))
             arguments.append(b"" if vendor == before else item_digest(renewal.item_id, vendor))
+            arguments.append(encode_packed(LabelFact("", now, "", before, EXPIRED)))
         statuses = self._run_fenced("expire_requests", names, arguments)
         return [status.decode() for status in statuses]
 

@@ -11,7 +11,8 @@ from service.domain.cells import CellSpace
 from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
+from service.monitoring.posteriors import assess_groups
+from service.monitoring.weighted_labels import WeightedLabels, weigh_labels
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact

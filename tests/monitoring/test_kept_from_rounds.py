@@ -18,7 +18,7 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import WeightedLabels, weigh_labels
+from service.monitoring.weighted_labels import WeightedLabels, weigh_labels
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 from service.store.references import ReferenceWindow

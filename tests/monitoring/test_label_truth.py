@@ -20,7 +20,7 @@ from benchmarks.several_labels import (
 )
 from service.monitoring.imputed_labels import pooled
 from service.monitoring.label_truth import IMPUTATIONS, LearnedTruth
-from service.monitoring.posteriors import WeightedLabels, weigh_model_labels
+from service.monitoring.weighted_labels import WeightedLabels, weigh_model_labels
 from service.store.outcome_entries import OutcomeEntry
 
 WORLD = World(labels=30)

@@ -15,7 +15,7 @@ from service.domain.groupings import ALL, ByAttribute, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import weigh_model_labels
+from service.monitoring.weighted_labels import weigh_model_labels
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact, decode_fact, encode_packed
 

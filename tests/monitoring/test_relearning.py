@@ -23,7 +23,8 @@ from service.monitoring.change_discounting import (
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
+from service.monitoring.posteriors import assess_groups
+from service.monitoring.weighted_labels import WeightedLabels, weigh_labels
 from service.statistics.change_points import change_point_weights
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question

@@ -14,8 +14,8 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.label_weights import vote_shares
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.monitoring.traffic_windows import traffic_history
+from service.monitoring.weighted_labels import WeightedLabels, weigh_labels
 from service.statistics.balance_heuristic import effective_counts
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact

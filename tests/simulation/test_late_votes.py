@@ -13,7 +13,8 @@ from service.domain.cells import AGREE, CHALLENGE, DISAGREE, CellSpace, Challeng
 from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import assess_groups, weigh_labels
+from service.monitoring.posteriors import assess_groups
+from service.monitoring.weighted_labels import weigh_labels
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 

@@ -42,6 +42,7 @@ def alarmed(correct: np.ndarray, suspected: np.ndarray) -> dict[str, np.ndarray]
                 groups,
                 scores=np.full(len(groups), THRESHOLD),
                 correct=correct[:, :count].ravel(),
+                unanswered=np.zeros(len(groups), np.bool_),
                 in_reference=then,
                 is_compared=now,
                 is_counted=np.ones(len(groups), np.bool_),

@@ -24,6 +24,7 @@ def labelled() -> GroupedLabels:
         groups,
         scores=rng.beta(4, 1, count),
         correct=rng.random(count) < 0.8,
+        unanswered=np.zeros(count, np.bool_),
         in_reference=rank < 100,
         is_compared=rank >= 100,
         is_counted=np.ones(count, np.bool_),

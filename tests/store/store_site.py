@@ -35,7 +35,7 @@ from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
-from service.store.outcome_entries import BEGINNING, OutcomeEntry, OutcomePage, Position
+from service.store.outcome_entries import BEGINNING, OutcomeEntry, OutcomePage, Position, SharedDraw
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, OpenRequest, Payment, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
@@ -404,8 +404,15 @@ def page(site: Site, after: Position = BEGINNING) -> OutcomePage:
 
 
 def outcomes(site: Site) -> list[OutcomeEntry]:
-    """All entries of the outcome stream."""
-    return page(site).entries
+    """All entries of the outcome stream, but those of requests that ended without a label."""
+    entries = page(site).entries
+    return [each for each in entries if isinstance(each, SharedDraw) or not each.label.unanswered]
+
+
+def unanswered(site: Site) -> list[tuple[str, str, int]]:
+    """Of requests that ended without a label: item, reason, and number of the last attempt."""
+    found = [(each, each.label.unanswered) for each in page(site).labelled]
+    return [(each.fact.item_id, reason, each.attempt) for each, reason in found if reason]
 
 
 def outcome_log(site: Site) -> list[tuple[bool, str]]:

@@ -30,6 +30,7 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
         groups,
         scores=np.full(len(said), 0.7),
         correct=said,
+        unanswered=np.zeros(len(said), np.bool_),
         in_reference=np.tile(np.arange(labels) < study.reference, count),
         is_compared=np.tile(np.arange(labels) >= study.reference, count),
         is_counted=np.ones(len(said), np.bool_),

@@ -23,6 +23,7 @@ from service.serving.metrics import (
     Measures,
     Metric,
     MetricTable,
+    highest,
     interval,
     metrics_of,
     total,
@@ -66,6 +67,17 @@ class GroupState(Document):
             off_dashboards="the page marks such groups, and the runbook asks for it",
         ),
         description="upper bound of the share of the group's traffic that is counted in `__other__`",
+    )
+    unanswered: float | None = measure(
+        lambda grouping: grouping.unanswered,
+        Metric(
+            "credence_group_unanswered_ratio",
+            "ratio",
+            "Share of the ended label requests for the group's items that were skipped or have expired; absent "
+            "without any.",
+            other=highest,
+        ),
+        description="share of the ended label requests for its items that have no label; null without any",
     )
     score_mean: float = measure(
         lambda grouping: grouping.beliefs.scores,

@@ -32,6 +32,7 @@ from service.serving.documents.problems import (
     undecided_groups,
 )
 from service.serving.documents.references import ReferenceSummary, reference_summary
+from service.serving.documents.unanswered import UnansweredState, unanswered_state
 
 
 class ModelSummary(Document):
@@ -147,6 +148,7 @@ class ModelState(Document):
     annotators: list[AnnotatorState] = Field(
         description="people who label, the least reliable first, at most 200; none if labels are the truth"
     )
+    unanswered: UnansweredState = Field(description="label requests that ended without a label")
     drift: DriftSummary
     reference: ReferenceSummary
     has_confusion: bool = Field(description="whether the model has a confusion matrix")
@@ -225,6 +227,7 @@ def model_state(
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),
         annotators=annotator_states(snapshot),
+        unanswered=unanswered_state(snapshot),
         drift=drift_summary(snapshot),
         reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),

@@ -163,7 +163,14 @@ def _labels_stale(problem: Problem) -> str:
 
 def _requests_unanswered(problem: Problem) -> str:
     expired = f"{problem.amount or 0:,.0f} label requests expired in the last 24 hours"
-    return f"{expired}; none was answered or skipped."
+    return f"{expired}; fewer than one in ten was answered or skipped."
+
+
+def _answers_missing(problem: Problem) -> str:
+    return (
+        f"{words.percent(problem.share or 0)} of the newest requests lack a label. Whether it is missing may "
+        f"depend on the item, so accuracy intervals are {100 * (problem.amount or 0):.1f} points wider."
+    )
 
 
 def _budget_exhausted(problem: Problem) -> str:
@@ -219,6 +226,7 @@ _TITLES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "drift": _at("Drift"),
     "labels_stale": lambda _: "No labels for 24 hours",
     "requests_unanswered": _of("Label requests expire unanswered"),
+    "answers_missing": lambda _: "Labels are missing",
     "budget_exhausted": _of("Budget exhausted"),
     "performance_stale": _of("Performance is not re-estimated"),
     "times_clipped": lambda problem: f"Times of predictions too far in the {problem.subject}",
@@ -238,6 +246,7 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "drift": _drift,
     "labels_stale": _labels_stale,
     "requests_unanswered": _requests_unanswered,
+    "answers_missing": _answers_missing,
     "budget_exhausted": _budget_exhausted,
     "performance_stale": _performance_stale,
     "times_clipped": _times_clipped,
@@ -258,6 +267,7 @@ _ACTIONS: Mapping[ProblemKind, str] = {
     "challenger_worse": "Do not use the challenger here.",
     "drift": "Compare recent items with older ones; fix the input, or set a new reference.",
     "labels_stale": "Ask the labelling team whether requests arrive; check the dead letters of labels.",
+    "answers_missing": "Ask why items are skipped or late; send hard ones to experts.",
     "requests_unanswered": "Check the dead letters of labels; raise lease_seconds if answers come late.",
     "budget_exhausted": "Handle the worst problem first; if labels are needed now, raise budget.labels.",
     "performance_stale": "Read the error in the log; restart the replica if only one fails.",

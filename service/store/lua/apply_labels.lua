@@ -19,14 +19,16 @@
 -- there was nothing to retract, '~' if its annotator had labelled the item. The last four are kept so that a batch which is applied again, after later labels,
 -- gives the same replies. Answers and skips that change nothing leave room for labels that revise.
 -- The outcome stream gets an entry for every change of what is known of an item. The first one of an item is its
--- outcome. A later one repeats it with the new label, and names in `of` the one it revises; once the stream
--- has trimmed the outcome there is nothing to revise, and the request is unknown. An entry with `of` and without
--- a label is a further draw of the item, for another grouping or of another prediction (issue_requests.lua).
+-- outcome, with the attempt that was answered if it was not the first; of an item that was skipped or has expired,
+-- it says so in place of a class. A later one repeats it with the new label, and names in `of` the one it revises; once
+-- the stream has trimmed the outcome there is nothing to revise, and the request is unknown. An entry with `of` and
+-- without a label is a further draw of the item, for another grouping or of another prediction (issue_requests.lua).
 -- An entry with `item` is the label of somebody else: `item` is the id of the outcome. It is revised like any other.
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
 local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
 local MOST_OPINIONS = 9  -- as config/labels_per_item.py allows
+local NO_ENTRY = string.rep('\0', 10)
 local VAIN = {['-'] = 'nothing_to_retract', ['!'] = 'conflicting_label', ['~'] = 'same_annotator'}
 local now = math.floor(tonumber(ARGV[3]))
 local uncorrectable = now - tonumber(ARGV[2])
@@ -53,10 +55,12 @@ local function outcome_of(entry)
 end
 
 -- Append to the stream; the new entry's id, packed.
-local function append(assessment, fact, label, of, item)
+local function append(assessment, fact, label, of, item, attempt)
   local arguments = {'assessment', assessment, 'fact', fact, 'label', label}
   if of or item then
     arguments[7], arguments[8] = of and 'of' or 'item', of or item
+  elseif attempt and attempt ~= '1' then
+    arguments[7], arguments[8] = 'attempt', attempt
   end
   local id = redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', unpack(arguments))
   local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
@@ -152,12 +156,13 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     else status = 'nothing_to_retract' end
   end
 
-  local assessment, fact, of, about_item
+  local assessment, fact, of, about_item, attempt
   if event then
-    if state == 'a' or state == 'r' then
+    if state ~= 'o' and entry ~= NO_ENTRY then
       assessment, fact, of = outcome_of(entry)
     else
-      assessment, fact, about_item = unpack(redis.call('HMGET', request, 'assessment', 'fact', 'item'))
+      assessment, fact, about_item, attempt =
+        unpack(redis.call('HMGET', request, 'assessment', 'fact', 'item', 'attempt'))
     end
     if not fact then event, status = nil, 'unknown_request' end
   end
@@ -180,18 +185,17 @@ for l = 0, tonumber(ARGV[5]) - 1 do
         if claim then redis.call('HDEL', KEYS[7], id, '=' .. string.match(claim, '^%a %S+ (.*)$')) end
       end
     end
-    if event == 'skipped' then
-      -- A correction may still make it an outcome.
+    if event == 'skipped' and about_item then
+      -- The item keeps the labels that it has. A correction may still add one, but nobody else is asked.
       redis.call('HDEL', request, 'attempt', 'window', 'reserve', 'message')
       redis.call('EXPIRE', request, ARGV[2])
-      -- Nobody else is asked about its item.
-      if about_item then redis.call('DEL', labelled) end
+      redis.call('DEL', labelled)
     else
-      local appended = append(assessment, fact, label, of, about_item)
+      local appended = append(assessment, fact, label, of, about_item, attempt)
       if not of then
         entry = appended
         append_shared(request, entry)
-        if state == 'o' and ARGV[4] == '1' then
+        if state == 'o' and event == 'answered' and ARGV[4] == '1' then
           keep_item(labelled, request, first, opinion, person, class, entry)
         end
       elseif redis.call('EXISTS', labelled) == 1 then
@@ -207,6 +211,8 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     local now_in = event == 'skipped' and 's' or event == 'retracted' and 'r' or 'a'
     redis.call('HSET', asked, field, now_in .. struct.pack('>I4', since) .. item .. class .. entry .. seen .. digest .. '+')
     redis.call('HINCRBY', KEYS[5], event .. '|' .. assessment, 1)
+    -- Somebody answers: what expires from now on is noted again (expire_requests.lua).
+    redis.call('HDEL', KEYS[5], 'unheard|' .. assessment)
   elseif not mark then
     local vain = status == 'duplicate' and '=' or status == 'nothing_to_retract' and '-'
       or status == 'conflicting_label' and '!' or status == 'same_annotator' and '~'

@@ -1,17 +1,22 @@
 -- Close requests whose deadline has passed, or issue them once more.
 --
 -- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)  8 barred
+--      9 outcomes (stream)
 --      then per request: its hash, asked hash (records: see store/request_registry.py), claimable set that it may be
 --      in, and that it goes to (`open`: none)
--- ARGV 1 epoch  2 now (s)  3 how long an answer that is on its way is waited for (s)  4 requests
---      then per request 7: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
---      new message, new open JSON, new item digest ('': as it was)
+-- ARGV 1 epoch  2 now (s)  3 how long an answer that is on its way is waited for (s)  4 outcomes to keep, about
+--      5 requests
+--      then per request 8: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
+--      new message, new open JSON, new item digest ('': as it was), what is kept in place of a label (msgpack)
 -- Whoever held a request holds it no more. An answer can be submitted until its lease ends, and never after the
 -- deadline; so long after that one that was submitted is waited for.
 -- A closed request gives its budget back, and what the reserve paid to the reserve, unless the window is long over:
 -- nobody answered. It counts as closed since its deadline.
+-- That an item was not labelled is its outcome (see apply_labels.lua). While an assessment gets no answer at all, only
+-- the first ones are noted: that says nothing of the items, and would push the labels out of the stream.
 -- Returns per request 'expired', 'reissued', 'changed' (answered meanwhile) or 'submitted' (its answer is on its
 -- way); or 'fenced' alone.
+local MOST_UNHEARD = 256
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
 
@@ -27,12 +32,26 @@ local function give_back(assessment, window, from_reserve)
   end
 end
 
+-- Append to the stream that an item was not labelled, and its further draws; the new entry's id, packed.
+local function append(request, assessment, attempt, nothing)
+  local kept = redis.call('HMGET', request, 'fact', 'shared')
+  local arguments = {'assessment', assessment, 'fact', kept[1], 'label', nothing}
+  if attempt ~= '1' then arguments[7], arguments[8] = 'attempt', attempt end
+  local id = redis.call('XADD', KEYS[9], 'MAXLEN', '~', ARGV[4], '*', unpack(arguments))
+  for n = 1, tonumber(kept[2] or '0') do
+    local other, fact = string.match(redis.call('HGET', request, 'shared:' .. n), '^(%Z+)%z(.*)$')
+    redis.call('XADD', KEYS[9], 'MAXLEN', '~', ARGV[4], '*', 'assessment', other, 'fact', fact, 'of', id)
+  end
+  local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
+  return struct.pack('>I6I4', tonumber(milliseconds), tonumber(sequence))
+end
+
 local statuses = {}
-for r = 0, tonumber(ARGV[4]) - 1 do
-  local k, a = 9 + 4 * r, 5 + 7 * r
+for r = 0, tonumber(ARGV[5]) - 1 do
+  local k, a = 10 + 4 * r, 6 + 8 * r
   local request, asked, from, to = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window', 'reserve')
+  local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window', 'reserve', 'item')
   local record = redis.call('HGET', asked, field)
   local claim = redis.call('HGET', KEYS[7], id)
   local submitted_by = claim and string.match(claim, '^s (%S+) ')
@@ -50,7 +69,10 @@ for r = 0, tonumber(ARGV[4]) - 1 do
     if deadline == '' then
       status = 'expired'
       local since = math.floor(tonumber(redis.call('ZSCORE', KEYS[3], id)))
-      redis.call('HSET', asked, field, 'e' .. struct.pack('>I4', since) .. string.sub(record, 6))
+      local unheard, entry = redis.call('HINCRBY', KEYS[6], 'unheard|' .. stored[2], 1), string.sub(record, 18, 27)
+      if not stored[5] and unheard <= MOST_UNHEARD then entry = append(request, stored[2], attempt, ARGV[a + 7]) end
+      record = 'e' .. struct.pack('>I4', since) .. string.sub(record, 6, 17) .. entry .. string.sub(record, 28)
+      redis.call('HSET', asked, field, record)
       redis.call('DEL', request)
       redis.call('HDEL', KEYS[2], id)
       redis.call('HDEL', KEYS[8], id)

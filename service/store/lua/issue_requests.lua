@@ -100,8 +100,7 @@ end
 
 -- Let the label of an item, that it has or will have, count as drawn once more.
 local function share(record, request, id, fact, opened)
-  local state = string.sub(record, 1, 1)
-  if state == 'a' or state == 'r' then
+  if string.sub(record, 18, 27) ~= string.rep('\0', 10) then
     local milliseconds, sequence = struct.unpack('>I6I4', record, 18)
     local id = string.format('%.0f-%.0f', milliseconds, sequence)
     if redis.call('XRANGE', KEYS[7], id, id)[1] then

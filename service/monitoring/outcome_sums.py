@@ -1,0 +1,199 @@
+"""The outcomes of one model, summed up for estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from service.domain.arrays import Codes, Flags, Floats, Indices
+from service.domain.cells import FORMER_GROUPING, CellSpace
+from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
+from service.monitoring.label_encoding import Source
+from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums, SumTallies
+from service.monitoring.outcome_fold import OutcomeFold
+from service.monitoring.outcome_rows import NONE
+from service.statistics.balance_heuristic import sums as summed
+from service.statistics.ratios import ratio
+
+
+class SummedOutcomes(OutcomeFold):
+    """The outcomes of one model in sums; see `OutcomeFold` for how they come and go.
+
+    Where it says `unanswered`, outcomes without a label count if the reason is one of these: `EXPIRED_CLASS`,
+    `SKIPPED_CLASS`. All others are left out.
+    """
+
+    def __init__(self, space: CellSpace, *, may_err: bool = False) -> None:
+        super().__init__(space, may_err=may_err)
+        self.changes = ChangeMemory()  # what earlier rounds found
+
+    @property
+    def sources(self) -> list[Source]:
+        """Who asked, in the order of the codes in `sums`."""
+        return self._sources.all
+
+    def is_drawn_for(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
+        return np.array([grouping in source.groupings for source in self.sources], np.bool_)
+
+    def is_drawn_by_value(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
+        return np.array([grouping in source.by_value for source in self.sources], np.bool_)
+
+    @property
+    def has_known_density(self) -> Flags:
+        """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
+
+        It is not of those whose grouping is configured no more, under whatever name, nor of those that were
+        aimed by votes of a challenger, or an ensemble, that is none any more.
+        """
+        return ~self.is_drawn_for(FORMER_GROUPING)
+
+    @property
+    def of_any_vote(self) -> Flags:
+        """Of every code in `sums`, whether its labels stand for predictions of all votes [sources]."""
+        return np.array([source.any_vote for source in self.sources], np.bool_)
+
+    @property
+    def has_unanswered(self) -> bool:
+        """Whether any request ended without a label."""
+        return bool((self._rows["true_class"] < NO_CLASS).any())
+
+    def unanswered_shares(self, groups: Indices, group_count: int) -> Floats:
+        """Share of the items of every group without a label among those whose request has ended [G].
+
+        `groups` has the group of every label cell, or `group_count` of one that is in none [cells]. NaN
+        without any.
+        """
+        of_sums, counts = groups[self._sums.cells], self._sums.tallies.counts.astype(np.float64)
+        ended = summed(of_sums, counts, group_count + 1)[:-1]
+        answered = summed(of_sums, counts * self._sums.answered, group_count + 1)[:-1]
+        return ratio(ended - answered, ended)
+
+    def count_drawn_for(self, grouping: str) -> int:
+        """How many outcomes count that were drawn for a grouping."""
+        asked = self.is_drawn_for(grouping)[self._sums.sources] & self._sums.answered
+        return int(self._sums.tallies.counts[asked].sum())
+
+    @property
+    def predicted_at(self) -> Floats:
+        """When predictions were made, seconds since the epoch [rows]."""
+        return np.asarray(self._rows["predicted_at"], np.float64)
+
+    def outcomes(self, *, at: float) -> OrderedOutcomes:
+        """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
+        of_rows: Codes = self._rows["sum"]
+        tallies = self._sums.tallies
+        later = self._rows["given_at"] > at
+        if later.any():
+            of_rows = np.where(later, NONE, of_rows)
+            there = np.flatnonzero(of_rows != NONE)
+            tallies = SumTallies(len(self._sums))
+            tallies.add(of_rows[there], self._rows.marks(there))
+        return OrderedOutcomes(
+            sums=of_rows,
+            predicted_at=self._rows["predicted_at"],
+            cells=self._sums.cells,
+            sources=self._sums.sources,
+            correct=self._sums.correct,
+            answered=self._sums.answered,
+            tallies=tallies,
+        )
+
+    def row_labels(
+        self,
+        *,
+        at: float,
+        decay: float,
+        factors: Floats | None = None,
+        unanswered: Collection[int] = (),
+    ) -> tuple[Indices, Floats]:
+        """The sum in which every row counts by then, `NONE` without one, and what is left of it [rows].
+
+        Of the sums in which rows count, `sums` has the same in the order of their numbers.
+        """
+        fresh = self._freshness(at, decay)
+        return self._slots(at, None, unanswered) - 1, fresh if factors is None else fresh * factors
+
+    def sums(
+        self,
+        *,
+        at: float,
+        decay: float,
+        factors: Floats | None = None,
+        since: float | None = None,
+        unanswered: Collection[int] = (),
+    ) -> OutcomeSums:
+        """The outcomes that count, with the labels that had been given by then, summed up.
+
+        Those of a class that the model does not have are left out, and those without a label for another
+        reason than these (`unanswered`: `EXPIRED_CLASS`, `SKIPPED_CLASS`).
+
+        Labels lose weight at `decay`, 1/s, and `factors` are what changes leave of every row [rows]. What was
+        predicted before `since` is left out.
+        """
+        slots = self._slots(at, since, unanswered)
+        fresh, length = self._freshness(at, decay), len(self._sums) + 1
+        counts = np.bincount(slots, minlength=length)[1:]
+        whole = left = summed(slots, fresh, length)[1:]
+        if factors is not None:
+            left = summed(slots, fresh * factors, length)[1:]
+        return self._sums.summed(counts, left, whole)
+
+    def by_epoch(
+        self,
+        epochs: Indices,
+        count: int,
+        *,
+        at: float,
+        decay: float,
+        factors: Floats | None = None,
+        unanswered: Collection[int] = (),
+    ) -> tuple[Floats, Floats]:
+        """What age leaves of the labels of every sum by epoch, and what is left after changes [some sums, E].
+
+        Of the same sums as `sums`, with the same arguments, in their order; `epochs` has that of every row.
+        """
+        slots = self._slots(at, None, unanswered)
+        fresh, length = self._freshness(at, decay), len(self._sums) + 1
+        some = np.bincount(slots, minlength=length)[1:] > 0
+        whole, left = (
+            summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
+            for weights in (fresh, fresh if factors is None else fresh * factors)
+        )
+        return whole, left
+
+    def _slots(self, at: float, since: float | None, unanswered: Collection[int]) -> Indices:
+        """The sum in which every row counts by then, from 1; 0 of rows that count in none [rows]."""
+        rows = self._rows
+        slots = rows["sum"].astype(np.intp) + 1
+        slots[(rows["given_at"] > at) | ~self._counts(rows["true_class"], unanswered)] = 0
+        if since is not None:
+            slots[rows["predicted_at"] < since] = 0
+        return slots
+
+    @staticmethod
+    def _counts(true_classes: Codes | Indices, unanswered: Collection[int]) -> Flags:
+        """Whether there is a label, or the reason why there is none is one of these [n]."""
+        counts: Flags = true_classes >= NO_CLASS
+        for reason in unanswered:
+            counts |= true_classes == reason
+        return counts
+
+    def _freshness(self, at: float, decay: float) -> Floats:
+        """What age leaves of every row [rows]."""
+        return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
+
+    def tallies(
+        self, grouping: str, groups: Indices, group_count: int, *, unanswered: Collection[int] = ()
+    ) -> SumTallies:
+        """How many outcomes a grouping's assessments asked for in every group, and which [G].
+
+        `groups` has the group of every label cell, or `group_count` of one that is in none [cells]. Those
+        without a label count for these reasons.
+        """
+        of_sums = groups[self._sums.cells]
+        asked = self.is_drawn_for(grouping)[self._sums.sources] & (of_sums < group_count)
+        asked &= self._counts(self._sums.true_classes, unanswered)
+        return self._sums.tallies.of_groups(asked, of_sums, group_count)

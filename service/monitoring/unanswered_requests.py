@@ -1,0 +1,113 @@
+"""Requests that ended without a label: how many there are, and what estimates take their items for (pure).
+
+What is missing may be what the model gets wrong. By default a skipped request says something about its item,
+so estimates allow for any true class: the worst case (Manski, 1990). An expired one says something about
+the vendor, unless labels show that expiry depends on the item.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from service.config.model import ModelSettings
+from service.config.unanswered import Treatment
+from service.domain.arrays import Floats, Ints
+from service.monitoring.outcome_aggregates import EXPIRED_CLASS, SKIPPED_CLASS
+from service.monitoring.outcome_table import EndedRequests, OutcomeLedger
+from service.statistics.missing_answers import log_bayes_factor, ranks
+
+_EVEN_ODDS: Final = 0.5
+MISSING_SHARE: Final = 0.10
+"""Share of requests whose items may have any true class above which it is a problem."""
+
+_FEWEST: Final = 20
+"""Ended requests from which shares are of use."""
+
+_NEWEST: Final = 20_000
+"""Ended requests that are looked at, which bounds the time that it takes."""
+
+
+@dataclass(frozen=True)
+class UnansweredRequests:
+    """Requests of one model that ended without a label, among the newest that ended."""
+
+    ended: int
+    skipped: int
+    expired: int
+    # probability that it depends on the item whether a request is skipped, or expires
+    skip_dependence: float
+    expiry_dependence: float
+    worst_case: frozenset[int]  # reasons for which any true class is allowed for
+    ended_by_score: Ints  # ended requests by score bin [B]
+    unanswered_by_score: Ints  # those without a label among them [B]
+
+    @property
+    def share(self) -> float:
+        """Share of the requests that ended without a label."""
+        return (self.skipped + self.expired) / max(self.ended, 1)
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether enough requests have ended for shares to be of use."""
+        return self.ended >= _FEWEST
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether intervals are much wider because of requests without a label."""
+        return self.has_shares and self.worst_case_share > MISSING_SHARE
+
+    @property
+    def worst_case_share(self) -> float:
+        """Share of the requests whose items are allowed to have any true class."""
+        counts = {SKIPPED_CLASS: self.skipped, EXPIRED_CLASS: self.expired}
+        return sum(counts[reason] for reason in self.worst_case) / max(self.ended, 1)
+
+
+def unanswered_requests(settings: ModelSettings, ledger: OutcomeLedger) -> UnansweredRequests:
+    """What is known of the requests of one model that ended without a label."""
+    requests = ledger.ended_requests(_NEWEST)
+    skip, expiry = (_dependence(requests, reason) for reason in (SKIPPED_CLASS, EXPIRED_CLASS))
+    treatments = {
+        SKIPPED_CLASS: (settings.unanswered.skipped, skip),
+        EXPIRED_CLASS: (settings.unanswered.expired, expiry),
+    }
+    return UnansweredRequests(
+        ended=len(requests.reasons),
+        skipped=int(np.count_nonzero(requests.reasons == SKIPPED_CLASS)),
+        expired=int(np.count_nonzero(requests.reasons == EXPIRED_CLASS)),
+        skip_dependence=skip,
+        expiry_dependence=expiry,
+        worst_case=frozenset(reason for reason, given in treatments.items() if _is_worst_case(*given)),
+        ended_by_score=_by_score(settings, requests.scores),
+        unanswered_by_score=_by_score(settings, requests.scores[~requests.is_answered]),
+    )
+
+
+def _by_score(settings: ModelSettings, scores: Floats) -> Ints:
+    edges = np.asarray(settings.score_edges, np.float64)
+    return np.bincount(np.searchsorted(edges, scores, side="right"), minlength=len(edges) + 1)
+
+
+def _is_worst_case(treatment: Treatment, dependence: float) -> bool:
+    return treatment == "worst_case" or (treatment == "tested" and dependence >= _EVEN_ODDS)
+
+
+def _dependence(requests: EndedRequests, reason: int) -> float:
+    """Probability that it depends on the item whether a request ends like that; 0.5 if nothing is known.
+
+    Two things tell: whether it depends on the score, in the same group; and whether labels of later attempts
+    are as often the predicted class as those of first ones.
+    """
+    ended = requests.reasons == reason
+    if not ended.any():
+        return _EVEN_ODDS
+    found = log_bayes_factor(ended, ranks(requests.scores), requests.groups)
+    if reason == EXPIRED_CLASS:
+        answered = requests.is_answered
+        later = (requests.attempts[answered] > 1).astype(np.float64)
+        found += log_bayes_factor(requests.correct[answered], later, requests.groups[answered])
+    return float(special.expit(found))

@@ -1,0 +1,221 @@
+"""The labels available at a given time with their weights, from facts (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Floats, Indices
+from service.monitoring.change_discounting import (
+    ChangeDiscounts,
+    DetectedChange,
+    LabelledGrouping,
+    discount_changes,
+)
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.imputed_labels import extremes, imputed_labels
+from service.monitoring.label_truth import LearnedTruth
+from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
+from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.unanswered_requests import unanswered_requests
+from service.statistics.groups import Labels
+from service.statistics.ratios import ratio
+
+_LEAST_KEPT = 1e-6  # of labels that a change left nothing of; they must not weigh without end
+
+
+@dataclass(frozen=True)
+class WeightedLabels:
+    """The labels available at a given time, with their weights."""
+
+    labels: Labels  # as columns, weighted; their cells are label cells
+    # those with information about groups by votes, weighted for these; the same if all have it
+    by_votes: Labels
+    count: int
+    label_counts: dict[str, int]  # labels that were requested for every grouping
+    change_points: Mapping[str, Mapping[str, DetectedChange]]  # changed groups, by grouping and name
+    # probability that every group has changed, by grouping [G]
+    changed: Mapping[str, Floats] = field(default_factory=dict)
+    # where people may err, or requests without a label are allowed for: the labels once for every imputation
+    # of whether predictions are correct
+    imputed: tuple[Labels, ...] = ()
+    imputed_by_votes: tuple[Labels, ...] = ()  # the same, weighted for groups by votes
+    worst_case: bool = False  # whether items without a label are among the imputed ones
+
+
+def weigh_model_labels(
+    settings: ModelSettings,
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    *,
+    now: float,
+    truth: LearnedTruth | None = None,
+) -> WeightedLabels:
+    """The same, with the decay and run length of a model's settings."""
+    decay, run_length = settings.label_decay_per_second, settings.change_run_length
+    return weigh_labels(
+        index,
+        ledger,
+        decay=decay,
+        run_length=run_length,
+        now=now,
+        truth=truth,
+        unanswered=unanswered_requests(settings, ledger).worst_case,
+    )
+
+
+def weigh_labels(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    *,
+    decay: float,
+    run_length: float | None,
+    now: float,
+    truth: LearnedTruth | None = None,
+    unanswered: Collection[int] = (),
+) -> WeightedLabels:
+    """Outcomes available at a given time, weighted by the balance heuristic, age and change points.
+
+    Labels lose weight at a rate of `decay`, 1/s. `run_length` is the average number of a group's labels
+    between change points; without it, no change points are estimated. Items without a label for the reasons
+    `unanswered` may have any true class.
+    """
+    changes = _changes(index, ledger, run_length, now)
+    found = _weigh(index, ledger, changes, decay=decay, now=now)
+    asked: Counter[str] = Counter()
+    counts = np.bincount(found.sums.sources, weights=found.sums.counts).astype(np.intp).tolist()
+    for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
+        if count:
+            asked.update(dict.fromkeys(source.groupings, count))
+    every = found
+    if unanswered:
+        every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=unanswered)
+    imputed: tuple[Labels, ...] = ()
+    by_votes: tuple[Labels, ...] = ()
+    worst_case = bool((every.sums.true_classes < NO_CLASS).any())
+    if truth is not None:
+        imputed = by_votes = imputed_labels(
+            truth,
+            index,
+            ledger,
+            counting=every.counting,
+            weights=every.labels.weights,
+            decay=decay,
+            factors=changes.factors,
+            at=now,
+            unanswered=unanswered,
+        )
+    elif worst_case:
+        imputed = extremes(every.labels, index.cells.classes)
+        by_votes = (
+            imputed if every.by_votes is every.labels else extremes(every.by_votes, index.cells.classes)
+        )
+    return WeightedLabels(
+        found.labels,
+        found.by_votes,
+        int(found.sums.counts.sum()),
+        dict(asked),
+        changes.change_points,
+        changes.changed,
+        imputed,
+        by_votes,
+        worst_case,
+    )
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """Labels with their weights, and the sums of the ledger that they are."""
+
+    sums: OutcomeSums  # those that count
+    counting: Flags  # of all of the ledger's sums, which count
+    labels: Labels
+    by_votes: Labels  # the same object if all labels say something of groups by votes
+
+
+def _weigh(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    changes: ChangeDiscounts,
+    *,
+    decay: float,
+    now: float,
+    unanswered: Collection[int] = (),
+) -> _Weighed:
+    """Weights of the labels, and of items without one for these reasons."""
+    sums = ledger.sums(at=now, decay=decay, factors=changes.factors, unanswered=unanswered)
+    drawn = DrawnLabels(index, ledger, sums.cells, sums.sources)
+    counting = drawn.usable()
+    sums = sums.part(counting)
+    epochs = None
+    if index.history is not None:
+        of_rows, count = index.history.epoch(ledger.predicted_at), len(index.history.parts)
+        whole, left = ledger.by_epoch(
+            of_rows, count, at=now, decay=decay, factors=changes.factors, unanswered=unanswered
+        )
+        epochs = LabelEpochs(whole[counting], left[counting], changes.regions)
+    kept = None if changes.factors is None else partial(_retained_share, changes, sums)
+    weights = label_weights(drawn.part(counting), sums.freshness, retained=kept, epochs=epochs)
+    labels = Labels(
+        sums.cells,
+        sums.correct,
+        weights.weights,
+        sums.freshness,
+        sums.true_classes,
+        sums.counts,
+        None if index.space.challenge is None else sums.challenger,
+    )
+    by_votes = labels if weights.voted is None else labels.part(weights.voted, weights.weights_by_votes)
+    return _Weighed(sums, counting, labels, by_votes)
+
+
+def _retained_share(
+    changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vote: bool
+) -> Floats | None:
+    """Mean weight after change points of one source's labels, over cells with the same changes [cells]."""
+    regions = changes.regions_of_any_vote if any_vote else changes.regions
+    if regions is None:
+        return None
+    of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
+    left = np.bincount(of, weights=sums.freshness[members], minlength=count)
+    all_of_it = np.bincount(of, weights=sums.whole[members], minlength=count)
+    return np.maximum(ratio(left, all_of_it, 1.0), _LEAST_KEPT)[regions]
+
+
+def _changes(
+    index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float
+) -> ChangeDiscounts:
+    """Weights of all outcomes after change points."""
+    if run_length is None:
+        return ChangeDiscounts(None, {})
+    silent = ledger.of_any_vote
+    asked = [
+        LabelledGrouping(
+            name,
+            index[name].names,
+            _monitored_groups(index, ledger, name),
+            sources,
+            silent if grouping.is_by_votes and silent.any() else None,
+        )
+        for name, grouping in index.space.groupings.items()
+        if (sources := ledger.is_drawn_for(name)).any()
+    ]
+    return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
+
+
+def _monitored_groups(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
+    """Group of every label cell for the estimation of change points; the number of groups for none [cells].
+
+    `OTHER` is left out if it contains labels of values that had rows when they were drawn.
+    """
+    numbers = index[grouping].numbers
+    folded = index.folded(grouping)
+    if folded.any() and ledger.is_drawn_by_value(grouping).any():
+        numbers = np.where(numbers == numbers[folded][0], len(index[grouping].names), numbers)
+    return numbers
