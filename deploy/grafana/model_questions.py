@@ -9,6 +9,7 @@ from deploy.grafana.panels import Query, Says, bars, lines
 from deploy.grafana.promql import age, shown, shown_rate
 
 _MODEL = 'model="$model"'
+_ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
 _EVENTS = {
     "issued": looks.BLUE,
     "reissued": looks.SKY,
@@ -169,6 +170,41 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
                     "{{assessment}}",
                 ),
                 width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Requests without a label",
+                    "Share of the newest ended label requests that were skipped or have expired, and of "
+                    "those whose items estimates allow to have any true class: accuracy intervals are that "
+                    "much wider.",
+                    looks.RATIO,
+                    1,
+                    nothing="fewer than 20 requests have ended",
+                ),
+                Query(shown("credence_model_unanswered_ratio", _MODEL), "without a label"),
+                Query(shown("credence_model_worst_case_ratio", _MODEL), "any true class allowed for"),
+                width=12,
+            )
+        )
+        .with_panel(
+            bars(
+                Says(
+                    "Requests without a label, by group",
+                    "Share of the ended label requests for a group's items that were skipped or have "
+                    "expired. At most twenty groups of the grouping.",
+                    looks.RATIO,
+                    1,
+                    nothing="no request has ended",
+                    bounds=looks.PROBABLE,
+                ),
+                Query(
+                    f"topk(20, {shown('credence_group_unanswered_ratio', *_ALL_GROUPS, by='group')})",
+                    "{{group}}",
+                ),
+                key="group",
+                height=9,
             )
         )
     )

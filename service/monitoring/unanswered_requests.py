@@ -71,6 +71,7 @@ def unanswered_requests(settings: ModelSettings, ledger: OutcomeLedger) -> Unans
     """What is known of the requests of one model that ended without a label."""
     requests = ledger.ended_requests(_NEWEST)
     skip, expiry = (_dependence(requests, reason) for reason in (SKIPPED_CLASS, EXPIRED_CLASS))
+    there = set(np.unique(requests.reasons).tolist())
     treatments = {
         SKIPPED_CLASS: (settings.unanswered.skipped, skip),
         EXPIRED_CLASS: (settings.unanswered.expired, expiry),
@@ -81,7 +82,9 @@ def unanswered_requests(settings: ModelSettings, ledger: OutcomeLedger) -> Unans
         expired=int(np.count_nonzero(requests.reasons == EXPIRED_CLASS)),
         skip_dependence=skip,
         expiry_dependence=expiry,
-        worst_case=frozenset(reason for reason, given in treatments.items() if _is_worst_case(*given)),
+        worst_case=frozenset(
+            reason for reason, given in treatments.items() if reason in there and _is_worst_case(*given)
+        ),
         ended_by_score=_by_score(settings, requests.scores),
         unanswered_by_score=_by_score(settings, requests.scores[~requests.is_answered]),
     )

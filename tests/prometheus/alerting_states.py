@@ -16,6 +16,7 @@ from snapshots import NOW, challenged, drifting, mail, performance, pooled, snap
 
 from service.monitoring.count_trends import count_trends, due_history
 from service.monitoring.group_index import AttributeTraffic
+from service.monitoring.outcome_aggregates import SKIPPED_CLASS
 from service.monitoring.pipeline import PipelineState
 from service.monitoring.snapshot import ModelSnapshot
 from service.monitoring.week_ago import WeekAgo
@@ -254,6 +255,7 @@ def model_states() -> dict[str, State]:
     late = dataclasses.replace(performance(), taken_at=NOW - HOUR)
     folded = {"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)}
     well = snapshot(8, alerts=WELL)
+    skipped = replace(well.unanswered, ended=100, skipped=20, worst_case=frozenset({SKIPPED_CLASS}))
     clipped, consumed = "credence_prediction_times_clipped_total", "credence_predictions_consumed_total"
     return {
         "CredenceModelAccuracyLow": State(snapshot(100, alerts={"min_accuracy": 0.95})),
@@ -281,6 +283,7 @@ def model_states() -> dict[str, State]:
             rises={("credence_requests_total", "expired"): 0.001},
             step=HOUR,
         ),
+        "CredenceAnswersMissing": State(replace(well, unanswered=skipped)),
         "CredenceBudgetExhausted": State(without_labels_left()),
         "CredencePoolExhausted": State(
             lived(well, 4, predictions=1.0, short={"worst": 0.1}),

@@ -27,7 +27,23 @@ export function assessmentsView(state) {
       { class: `cards${state.assessments.length < 3 ? " few" : ""}` },
       state.assessments.map((/** @type {any} */ assessment) => card(assessment)),
     ),
+    missing(state.unanswered),
   ];
+}
+
+/** How many requests ended without a label, and what that does to intervals. @param {any} unanswered */
+function missing({ ended, skipped, expired, worst_case_share }) {
+  if (skipped + expired === 0) return null;
+  const allowed =
+    worst_case_share > 0
+      ? `. Estimates allow for any true class of these items, so accuracy intervals are wider (${points(worst_case_share)})`
+      : ", and estimates take these items for like the others";
+  return h(
+    "p",
+    { class: "note" },
+    `Of the newest ${pluralize(ended, "request")} that ended, ${count(skipped)} were skipped and ${count(expired)} expired`,
+    `${allowed}.`,
+  );
 }
 
 /** @param {any} assessment */

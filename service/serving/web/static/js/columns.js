@@ -91,7 +91,8 @@ const traffic = (group) => [
 /** @param {any} group */
 function labels(group) {
   const all = group.labels_correct + group.labels_incorrect;
-  const title = `${pluralize(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect`;
+  const missing = group.unanswered > 0 ? `; ${percent(group.unanswered)} of its requests ended without a label` : "";
+  const title = `${pluralize(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect${missing}`;
   return h(
     "span",
     { title },
