@@ -30,8 +30,8 @@ class LabelsPerItem(Frozen):
     labels may be wrong with `most: 1` too"""
 
     max_error: float | None = Field(default=None, gt=0, lt=0.5)
-    """if labels may be wrong: upper bound of the share of wrong labels, in every group and at any time.
-    Evidence allows for so many; without it there is none"""
+    """if labels may be wrong: upper bound of the share of wrong labels, both of correct and of incorrect
+    predictions, in every group and at any time. Evidence allows for so many; without it there is none"""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -51,7 +51,7 @@ class LabelsPerItem(Frozen):
 
     @property
     def wrong_labels(self) -> float:
-        """The share of labels that evidence takes to be wrong, at most."""
+        """The share of labels that evidence takes to be wrong, at most, whether predictions are correct."""
         return (self.max_error or 0.0) if self.may_err else 0.0
 
     @property

@@ -95,10 +95,10 @@ class WatchedGroups:
     def threshold(self, settings: ModelSettings) -> float | None:
         """What the share of correct labels can be shown to be below, if the accuracy has a threshold.
 
-        Labels may be wrong: so many fewer than predictions are correct, at most.
+        Labels may be wrong: of correct predictions, at most a share of them is, and says that they are not.
         """
         if settings.alerts.min_accuracy is None or not self.has_threshold:
             return None
-        least = settings.alerts.min_accuracy - settings.labels_per_item.wrong_labels
+        least = settings.alerts.min_accuracy * (1 - settings.labels_per_item.wrong_labels)
         # Nothing is less accurate than 0, and a single error tells that 1 is not reached.
         return least if 0 < least < 1 else None

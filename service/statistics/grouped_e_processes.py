@@ -174,8 +174,8 @@ def assess_evidence(
         baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
         fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
         base: the checkpoint, or `none`; a reference that is complete there keeps its baseline.
-        wrong_labels: share of labels that are wrong, at most; by so much the confidence sequence is wider. If
-            there are any, there is no evidence against calibration.
+        wrong_labels: share of labels that are wrong, at most, of correct and of incorrect predictions; the
+            confidence sequence allows for it. If there are any, there is no evidence against calibration.
     """
     count = len(seen)
     first = np.searchsorted(labels.groups, np.arange(count))
@@ -232,10 +232,15 @@ def _conclude(
     correct, wrong = some.correct, some.labels - some.correct
     labelled, compared = some.labels > 0, (some.now_labels > 0) & (some.reference_labels > 0)
     # With the unanswered ones incorrect for the lower end, and correct for the upper one.
-    least, most = np.stack((correct - some.unanswered, correct)), np.stack((wrong + some.unanswered, wrong))
-    lowers, uppers = confidence_sequence(least, most, 1 - alpha)
-    columns["lower"][which] = np.where(labelled, np.maximum(lowers[0] - wrong_labels, 0.0), np.nan)
-    columns["upper"][which] = np.where(labelled, np.minimum(uppers[1] + wrong_labels, 1.0), np.nan)
+    lowers, uppers = confidence_sequence(
+        np.stack((correct - some.unanswered, correct)),
+        np.stack((wrong + some.unanswered, wrong)),
+        1 - alpha,
+    )
+    # Of an accuracy a, labels agree with a (1 - e) to a + (1 - a) e of the predictions if a share e is wrong.
+    least, most = (lowers[0] - wrong_labels) / (1 - wrong_labels), uppers[1] / (1 - wrong_labels)
+    columns["lower"][which] = np.where(labelled, np.maximum(least, 0.0), np.nan)
+    columns["upper"][which] = np.where(labelled, np.minimum(most, 1.0), np.nan)
     is_scored = labelled & (wrong_labels == 0)
     columns["miscalibrated"][which] = np.where(
         is_scored, log_e_miscalibrated(columns["gains"][which]), np.nan

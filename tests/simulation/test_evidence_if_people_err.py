@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from service.config.settings import Settings
 from service.domain.traffic import Traffic
@@ -10,6 +11,7 @@ from service.domain.traffic_tables import tables
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.e_processes import discoveries, log_e_below
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
@@ -56,7 +58,7 @@ def confirmed(accuracies: np.ndarray, settings: Settings, rng: np.random.Generat
         entries = []
         for group in np.repeat(np.arange(GROUPS), EVERY).tolist():
             # The wrong labels are those that make the model look worse.
-            agrees = rng.random() < accuracies[group] - WRONG
+            agrees = rng.random() < accuracies[group] * (1 - WRONG)
             entries.append(outcome(number, group, agrees))
             number += 1
         ledger.fold(entries)
@@ -94,6 +96,45 @@ def test_a_group_that_is_far_below_is_confirmed_all_the_same() -> None:
     accuracies[3] = 0.7
     settings = settings_of(most=3, max_error=WRONG)
     assert confirmed(accuracies, settings, np.random.default_rng(1))["below_threshold"] == {"3"}
+
+
+def log_e(agrees: np.ndarray, threshold: float) -> np.ndarray:
+    """Log e-values against "so many labels agree, or more" after every label of many groups [G, labels]."""
+    correct = np.cumsum(agrees, axis=1).astype(np.float64)
+    return log_e_below(correct, np.arange(1, agrees.shape[1] + 1) - correct, np.full(agrees.shape, threshold))
+
+
+def first_at(agrees: np.ndarray, threshold: float) -> np.ndarray:
+    """After how many labels each group is confirmed with an error probability of 5% [G]."""
+    confirmed = log_e(agrees, threshold) >= np.log(20)
+    return np.where(confirmed.any(axis=1), confirmed.argmax(axis=1) + 1, np.inf)
+
+
+def test_of_a_thousand_groups_few_are_ever_confirmed_falsely_and_few_of_those_that_are() -> None:
+    rng = np.random.default_rng(0)
+    at_threshold, count, labels = 900, 1_000, 400
+    accuracies = np.where(np.arange(count) < at_threshold, TARGET, 0.7)
+    agrees = rng.random((count, labels)) < (accuracies * (1 - WRONG))[:, None]
+    evidence = log_e(agrees, TARGET * (1 - WRONG))
+    assert (evidence[:at_threshold].max(axis=1) >= np.log(20)).mean() <= 0.05
+    shares = []
+    for after in range(labels):
+        taken = discoveries(evidence[:, after], 0.05)
+        shares.append(taken[:at_threshold].sum() / max(taken.sum(), 1))
+    assert max(shares) <= 0.05
+
+
+@pytest.mark.parametrize(("classes", "times"), [(2, 2.4), (5, 1.8), (20, 1.7)])
+def test_a_fall_is_detected_with_few_more_labels_than_if_all_were_right(classes: int, times: float) -> None:
+    rng = np.random.default_rng(0)
+    shape = (400, 1_500)
+    correct = rng.random(shape) < 0.82
+    is_wrong = rng.random(shape) < WRONG
+    # A wrong label of an incorrect prediction is its class in one of so many cases. The standard error of the
+    # ratio is 0.07; of 2,000 groups it is 2.1, 1.6 and 1.5.
+    agrees = np.where(is_wrong, ~correct & (rng.random(shape) < 1 / (classes - 1)), correct)
+    clean = np.median(first_at(correct, TARGET))
+    assert np.median(first_at(agrees, TARGET * (1 - WRONG))) <= times * clean
 
 
 def test_there_is_no_evidence_without_a_bound() -> None:

@@ -50,8 +50,8 @@ def assessed(
 def test_labels_that_may_be_wrong_widen_confidence_sequences_and_tell_nothing_of_scores() -> None:
     labels = labelled()
     trusted, doubted = assessed(labels, GROUPS), assessed(labels, GROUPS, wrong_labels=0.05)
-    np.testing.assert_allclose(doubted.lower, np.maximum(trusted.lower - 0.05, 0))
-    np.testing.assert_allclose(doubted.upper, np.minimum(trusted.upper + 0.05, 1))
+    np.testing.assert_allclose(doubted.lower, np.maximum((trusted.lower - 0.05) / 0.95, 0))
+    np.testing.assert_allclose(doubted.upper, np.minimum(trusted.upper / 0.95, 1))
     np.testing.assert_array_equal(doubted.below, trusted.below)
     assert np.isnan(doubted.miscalibrated).all()
 
