@@ -8,7 +8,7 @@ this process has applied. If it counts fewer, it has lost data, and the labels a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -16,11 +16,10 @@ import msgspec
 
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
-from consumers.formats.native import WireLabel, check_event, decode_label, event_time
+from consumers.formats.native import WireLabel, event_time
+from consumers.label_checks import ITEM_MISMATCH, LabelChecks
 from consumers.refusals import Refusals
 from service.domain.errors import BadMessage, FlushRefused, TooManyBadMessages
-from service.domain.label_signatures import verify
-from service.domain.messages import LABEL_TYPE
 from service.store.labels import LabelEvent, LabelStore
 from service.store.request_registry import is_request_for
 from service.telemetry.instruments import PipelineMetrics
@@ -28,7 +27,7 @@ from service.telemetry.instruments import PipelineMetrics
 _EXPLANATIONS = {
     "unknown_request": "this model has no request of this id",
     "expired_request": "the request expired before this label came",
-    "item_mismatch": "the request is for another item",
+    "item_mismatch": ITEM_MISMATCH,
     "wrong_vendor": "the request was last asked of another vendor, or of none",
     "conflicting_label": "the request was answered differently; send a correction to replace an answer",
     "same_annotator": "this annotator has labelled the item before; the request is for somebody else",
@@ -61,23 +60,16 @@ class _Partition:
 
 @dataclass(eq=False, repr=False)
 class LabelStep:
-    """Applies batches of labels to their requests.
-
-    Stores, label sets and the vendors that may label are by model. If there are `label_keys`, by vendor,
-    labels must be signed with one of them.
-    """
+    """Applies batches of labels to their requests; stores are by model."""
 
     topic_kind = "labels"
 
     stores: Mapping[str, LabelStore]
-    classes: Mapping[str, frozenset[str]]
+    checks: LabelChecks
     _: KW_ONLY
-    label_keys: Mapping[str, Sequence[bytes]]
-    vendors: Mapping[str, Collection[str]]
     dead_letters: DeadLetterSink
     bad_message_limit: BadMessageLimit
     metrics: PipelineMetrics
-    message_bytes: int
     refusals: Refusals = field(default_factory=Refusals)
     _partitions: dict[int, _Partition] = field(init=False, default_factory=dict)
 
@@ -120,7 +112,7 @@ class LabelStep:
         messages = sum(record.offset > state.counted for record in records)
         for record in records:
             try:
-                label, vendor = self._decode(record)
+                label, vendor = self.checks.decode(record)
             except BadMessage as error:
                 rejected.append(Rejected(record, error))
             else:
@@ -157,36 +149,8 @@ class LabelStep:
 
         A vendor that repeats labels of its own requests must not pause the labels of other vendors.
         """
-        ignored = _REPEATED if self.label_keys else frozenset()
+        ignored = _REPEATED if self.checks.label_keys else frozenset()
         return sum(one.record.offset > state.counted and one.error.reason not in ignored for one in rejected)
-
-    def _decode(self, record: Any) -> tuple[WireLabel, str]:
-        """The label, and the vendor that signed it; empty where vendors are not configured."""
-        value = record.value or b""
-        if len(value) > self.message_bytes:
-            raise BadMessage("message_too_large", f"the value is over {self.message_bytes} bytes")
-        vendor = verify(record.headers, value, self.label_keys) if self.label_keys else ""
-        check_event(record.headers, LABEL_TYPE)
-        label = decode_label(value)
-        if label.model not in self.stores:
-            raise BadMessage("unknown_model", "the configuration has no model of this name")
-        if label.true_class is not None and label.true_class not in self.classes[label.model]:
-            raise BadMessage("unknown_class", "true_class is not in the model's label set")
-        if self.stores[label.model].several and label.true_class is not None and not label.annotator:
-            raise BadMessage("missing_field", "several people label items of this model: send an `annotator`")
-        if vendor:
-            self._check_vendor(vendor, label)
-        return label, vendor
-
-    def _check_vendor(self, vendor: str, label: WireLabel) -> None:
-        if vendor not in self.vendors[label.model]:
-            raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
-        # Duplicates are recognised by time, and a record's time is not signed: a replay would count again.
-        if label.time is None:
-            raise BadMessage("missing_field", "a signed label needs a `time` of its own")
-        # Redis stores short hashes of item and vendor: no label may bring an item that was made to collide.
-        if not is_request_for(label.request_id, label.model, label.item_id):
-            raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
 
     def labels(self) -> int:
         """How many answers Redis counts, of all models; they never become fewer unless it loses data."""

@@ -42,7 +42,7 @@ def add_command(
     return parser
 
 
-def _add_actions(commands: Any, name: str, text: str, *, about: str, epilog: str = "") -> Any:
+def add_actions(commands: Any, name: str, text: str, *, about: str, epilog: str = "") -> Any:
     """Add a command that has actions; each is added to the result."""
     parser = add_command(commands, name, "", text, about=about, epilog=epilog)
     return parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -77,7 +77,7 @@ examples:
 def add_dead_letters(commands: Any, configured: argparse.ArgumentParser) -> None:
     """Add `credence dead-letters`; `configured` has the option that names the configuration."""
     text = "list dead letters, and redrive them after the fix"
-    actions = _add_actions(commands, "dead-letters", text, about=_DEAD_LETTERS, epilog=_DEAD_LETTERS_EXAMPLES)
+    actions = add_actions(commands, "dead-letters", text, about=_DEAD_LETTERS, epilog=_DEAD_LETTERS_EXAMPLES)
     parents = configured, _filter_options()
 
     listing = add_command(actions, "list", "dead_letters_command:list_letters", "show dead letters", *parents)
@@ -113,11 +113,16 @@ def _filter_options() -> argparse.ArgumentParser:
     which.add_argument("--partition", type=int, metavar="P", help="partition that it came from")
     which.add_argument("--since", type=moment, metavar="TIME", help="written at this time or later")
     which.add_argument("--until", type=moment, metavar="TIME", help="written before this time")
-    which.add_argument("--limit", type=_positive, metavar="N", help="at most N, the oldest first")
+    which.add_argument("--limit", type=positive, metavar="N", help="at most N, the oldest first")
     return options
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A whole number of 1 or more.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is something else.
+    """
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 1 or more")
     return int(text)
@@ -138,7 +143,7 @@ traffic and pool from what Kafka retains. Label requests and labels are not part
 def add_layouts(commands: Any, configured: argparse.ArgumentParser) -> None:
     """Add `credence layouts`."""
     text = "list stored traffic and pools, and remove those that are not used"
-    actions = _add_actions(commands, "layouts", text, about=_LAYOUTS)
+    actions = add_actions(commands, "layouts", text, about=_LAYOUTS)
     add_command(actions, "list", "store_commands:list_layouts", "show layouts", configured)
     removing = add_command(actions, "remove", "store_commands:remove_layouts", "remove layouts", configured)
     removing.add_argument(
@@ -178,7 +183,7 @@ examples:
 def add_reference(commands: Any, configured: argparse.ArgumentParser) -> None:
     """Add `credence reference`."""
     text = 'show or set what "now" is compared with'
-    actions = _add_actions(commands, "reference", text, about=_REFERENCE, epilog=_REFERENCE_EXAMPLES)
+    actions = add_actions(commands, "reference", text, about=_REFERENCE, epilog=_REFERENCE_EXAMPLES)
     setting = add_command(actions, "set", "store_commands:set_reference", "set a window", configured)
     setting.add_argument("model", metavar="MODEL", help="name of the model")
     setting.add_argument(
@@ -207,7 +212,7 @@ Nothing else changes. Acknowledge it after you have restored a backup of Redis, 
 def add_reset(commands: Any, configured: argparse.ArgumentParser) -> None:
     """Add `credence reset`."""
     text = "show or acknowledge that Redis has lost data"
-    actions = _add_actions(commands, "reset", text, about=_RESET)
+    actions = add_actions(commands, "reset", text, about=_RESET)
     add_command(actions, "show", "store_commands:show_reset", "show the loss", configured)
     text = "stop reporting the loss"
     add_command(actions, "acknowledge", "store_commands:acknowledge_reset", text, configured)

@@ -17,6 +17,7 @@ from typing import Any
 from service import __version__
 from service.app.action_parsers import add_command, add_dead_letters, add_layouts, add_reference, add_reset
 from service.app.docgen.generated_files import PAGES, add_check_option
+from service.app.file_parsers import add_labels, add_predictions
 from service.domain.errors import ConfigurationError, CredenceError
 from service.replay import options as replay
 
@@ -99,6 +100,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="the configuration (default: $CREDENCE_CONFIG, else credence.yaml)",
     )
     _add_operations(commands, configured)
+    add_predictions(commands, configured)
+    add_labels(commands, configured)
     add_dead_letters(commands, configured)
     add_layouts(commands, configured)
     add_reference(commands, configured)

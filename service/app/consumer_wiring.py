@@ -16,6 +16,7 @@ from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import Format
 from consumers.health_report import HealthReporter
 from consumers.ingest import ModelIngest
+from consumers.label_checks import LabelChecks
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from consumers.store_watch import StoreWatch
@@ -124,12 +125,20 @@ def label_step(
     """The step that applies the labels of all models."""
     return LabelStep(
         {name: label_store(settings, connection, name) for name in settings.models},
-        {name: frozenset(model.classes) for name, model in settings.models.items()},
-        label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
-        vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
+        label_checks(settings),
         dead_letters=dead_letters,
         bad_message_limit=bad_message_limit(settings),
         metrics=metrics,
+    )
+
+
+def label_checks(settings: Settings) -> LabelChecks:
+    """What every label must fulfil."""
+    return LabelChecks(
+        {name: frozenset(model.classes) for name, model in settings.models.items()},
+        {name for name, model in settings.models.items() if model.labels_per_item.several},
+        label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
+        vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
         message_bytes=settings.bounds.message_bytes,
     )
 

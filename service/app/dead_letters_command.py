@@ -23,6 +23,7 @@ from rich.text import Text
 
 from consumers.dead_letter_format import Letter
 from consumers.dead_letter_redrive import REPLAYED, WOULD_BE_REPLAYED, read_letters, replay
+from service.app.plain_text import plain
 from service.app.wiring import connect
 from service.config.loader import load_settings
 from service.config.settings import Settings
@@ -156,11 +157,6 @@ def line_of(letter: Letter, what: str) -> str:
     """One line about what is done with a letter."""
     place = f"letter {letter.partition}/{letter.offset}" if letter.place is None else str(letter.place)
     return plain(f"{place} ({letter.reason or _NO_LETTER}): {what}")
-
-
-def plain(text: str) -> str:
-    """Text with control characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _text_or_base64(name: str, content: bytes) -> dict[str, str]:

@@ -34,6 +34,8 @@ ROLES = {
     "labels": "`credence consume labels`",
     "schedule": "`credence schedule`",
     "serve": "`credence serve`, `credence status`",
+    "send-predictions": "`credence predictions send`",
+    "send-labels": "`credence labels send`",
     "dead-letters": "`credence dead-letters`",
     "layouts": "`credence layouts`",
     "reference": "`credence reference`",
@@ -133,6 +135,12 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
                 *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),
             ),
         ),
+        "send-predictions": RedisRights(keeps_hash_key=False),
+        "send-labels": RedisRights(
+            commands=frozenset({"HMGET", "HGET"}),
+            reads=(keys.open, keys.barred, keys.request(_ANY)),
+            keeps_hash_key=False,
+        ),
         "dead-letters": RedisRights(
             commands=frozenset({"SET", "GET", "MGET"}),
             writes=(replay_key(prefix, "*"),),
@@ -229,6 +237,8 @@ def kafka_rights(settings: Settings, role: str) -> list[KafkaRight]:
         "labels": [topics.dead_letters],
         "schedule": [topics.label_requests, *own_topics],
         "serve": answered,
+        "send-predictions": [topics.predictions],
+        "send-labels": [topics.labels],
         "dead-letters": [topics.predictions, topics.labels],
     }
     creates = [*topics.model_dump().values(), *own_topics] if role == "topics" else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from apache_kafka import ApacheKafka
 from harness import Deploy, Process, wait_for
 from kafka.errors import KafkaTimeoutError, UnknownTopicOrPartitionError
 
+from service.app.cli import main
 from service.config.settings import KafkaSettings
 from service.kafka.clients import build_producer
 
@@ -62,3 +64,16 @@ def test_an_absent_topic_is_logged_once_and_a_problem_until_it_is_created(
         deployment.run_command("topics", "create")
         wait_for(lambda: key not in problems(process), seconds=60, what="the end of the problem")
         wait_for(process.ready, seconds=60, what="ready")
+
+
+def test_a_file_for_an_absent_topic_is_refused_with_the_command_that_creates_it(
+    apache_kafka: ApacheKafka, deploy: Deploy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployment = deploy(broker=apache_kafka.bootstrap_servers)
+    absent = f"{deployment.name}.absent"
+    topics = deployment.settings.kafka.topics.model_dump() | {"predictions": absent}
+    deployment.configure("kafka", topics=topics)
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"item_id": "a", "predicted_class": "cat", "score": 1}\n')
+    assert main(["predictions", "send", str(path), "--config", str(deployment.config)]) == 1
+    assert f"topic {absent} does not exist; create it" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
 from service.store.keys import LAYOUT_DIGITS, ModelKeys, identity_key
 from service.store.outcome_entries import BEGINNING
+from service.store.request_registry import request_id_of
 from service.store.resets import ResetStore
 
 ASSESSMENTS = (
@@ -29,6 +31,7 @@ ASSESSMENTS = (
     " max_attempts: 1, max_in_flight: 100}}"
 )
 MODEL = "labels_per_item: {least: 2, most: 2, max_error: 0.05}\n"
+NOT_IN_REDIS = ("topics", "send-predictions")
 BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
 
 
@@ -214,6 +217,31 @@ def test_dead_letters_are_sent_back_once_their_rights_are_there(loop: Roles, sou
     assert "1 replayed" in again.stdout, again.stderr
 
 
+@pytest.mark.parametrize("kind", ["predictions", "labels"])
+def test_a_file_is_sent_once_the_right_to_write_is_there(loop: Roles, kind: str, tmp_path: Path) -> None:
+    settings, role = loop.deployment.settings, f"send-{kind}"
+    of_request = {"request_id": request_id_of("sorter", "of-a-file"), "item_id": "of-a-file"}
+    rows = {
+        "predictions": [{"item_id": "of-a-file", "predicted_class": "cat", "score": 0.9}],
+        "labels": [
+            {"kind": "skip", **of_request},
+            {"kind": "skip", "item_id": "requested-of-nobody"},
+            {"kind": "skip", "request_id": "no-such-request"},
+        ],
+    }[kind]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    right = KafkaRight("topic", getattr(settings.kafka.topics, kind), "Write")
+    assert right in kafka_rights(settings, role)
+    loop.take(role, right)
+    refused = loop.command(role, kind, "send", str(path))
+    loop.grant(role, right)
+    sent = loop.command(role, kind, "send", str(path))
+    assert "WRITE on those that are written" in refused.stderr
+    assert " 0 sent" in refused.stdout
+    assert " 1 sent" in sent.stdout, sent.stderr
+
+
 def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
     right = KafkaRight("topic", loop.deployment.settings.kafka.topics.dead_letters, "Read")
     loop.take("dead-letters", right)
@@ -266,6 +294,8 @@ def test_every_kafka_right_is_one_of_those(loop: Roles) -> None:
         "predictions": 3,
         "labels": 3,
         "schedule": 1,
+        "send-predictions": 1,
+        "send-labels": 1,
         "dead-letters": 3,
         "topics": 4,
     }
@@ -278,7 +308,7 @@ def test_nothing_was_refused_by_redis(loop: Roles) -> None:
         assert client.execute_command("ACL", "LOG") == []
 
 
-@pytest.mark.parametrize("role", [role for role in ROLES if role != "topics"])
+@pytest.mark.parametrize("role", [role for role in ROLES if role not in NOT_IN_REDIS])
 def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Roles, role: str) -> None:
     rules = redis_rules(loop.deployment.settings, role)
     commands = loop.recorder.commands(role)

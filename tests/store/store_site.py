@@ -19,7 +19,7 @@ from consumers.dead_letters import BadMessageLimit, Rejected
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.app.consumer_wiring import prediction_formats, shard_store
+from service.app.consumer_wiring import label_checks, prediction_formats, shard_store
 from service.app.monitor_wiring import model_monitor
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import label_store, model_keys, request_store
@@ -156,13 +156,10 @@ class Site:
     def label_step(self, connection: Connection | None = None) -> LabelStep:
         return LabelStep(
             {name: self.labels(name, connection) for name in self.settings.models},
-            {name: frozenset(model.classes) for name, model in self.settings.models.items()},
-            label_keys={name: vendor.label_key_bytes() for name, vendor in self.settings.vendors.items()},
-            vendors={name: frozenset(self.settings.vendors_of(name)) for name in self.settings.models},
+            label_checks(self.settings),
             dead_letters=self.letters,
             bad_message_limit=BadMessageLimit(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
-            message_bytes=self.settings.bounds.message_bytes,
         )
 
     def take_in(self, records: Sequence[Record], partition: int = 0, *, now: float = NOW) -> None:

@@ -1,0 +1,66 @@
+"""Validation of labels, as far as nothing but the label and the configuration is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consumers.formats.native import WireLabel, check_event, decode_label
+from service.domain.errors import BadMessage
+from service.domain.label_signatures import verify
+from service.domain.messages import LABEL_TYPE
+from service.store.request_registry import is_request_for
+
+ITEM_MISMATCH = "the request is for another item"
+
+
+@dataclass(frozen=True)
+class LabelChecks:
+    """Decodes records of labels, and refuses those that no request could accept.
+
+    Attributes:
+        classes: label set, by model.
+        several: models whose items several people label.
+        label_keys: by vendor; if there are any, labels must be signed with one of them.
+        vendors: that may label, by model.
+        message_bytes: longest value.
+    """
+
+    classes: Mapping[str, frozenset[str]]
+    several: Collection[str]
+    label_keys: Mapping[str, Sequence[bytes]]
+    vendors: Mapping[str, Collection[str]]
+    message_bytes: int
+
+    def decode(self, record: Any) -> tuple[WireLabel, str]:
+        """The label, and the vendor that signed it; empty where vendors are not configured.
+
+        Raises:
+            BadMessage: it cannot be used.
+        """
+        value = record.value or b""
+        if len(value) > self.message_bytes:
+            raise BadMessage("message_too_large", f"the value is over {self.message_bytes} bytes")
+        vendor = verify(record.headers, value, self.label_keys) if self.label_keys else ""
+        check_event(record.headers, LABEL_TYPE)
+        label = decode_label(value)
+        if label.model not in self.classes:
+            raise BadMessage("unknown_model", "the configuration has no model of this name")
+        if label.true_class is not None and label.true_class not in self.classes[label.model]:
+            raise BadMessage("unknown_class", "true_class is not in the model's label set")
+        if label.model in self.several and label.true_class is not None and not label.annotator:
+            raise BadMessage("missing_field", "several people label items of this model: send an `annotator`")
+        if vendor:
+            self._check_vendor(vendor, label)
+        return label, vendor
+
+    def _check_vendor(self, vendor: str, label: WireLabel) -> None:
+        if vendor not in self.vendors[label.model]:
+            raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
+        # Duplicates are recognised by time, and a record's time is not signed: a replay would count again.
+        if label.time is None:
+            raise BadMessage("missing_field", "a signed label needs a `time` of its own")
+        # Redis stores short hashes of item and vendor: no label may bring an item that was made to collide.
+        if not is_request_for(label.request_id, label.model, label.item_id):
+            raise BadMessage("item_mismatch", ITEM_MISMATCH)

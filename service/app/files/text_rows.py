@@ -1,0 +1,108 @@
+"""Rows of CSV (RFC 4180) and of JSON lines."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from io import BufferedReader
+
+import msgspec
+
+from consumers.formats.native import attempt
+from service.app.files.lines import Lines
+from service.app.files.rows import Row, Table, UnusableFileError
+from service.domain.errors import BadMessage
+
+_BOM = b"\xef\xbb\xbf"
+_OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff")
+
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def csv_table(handle: BufferedReader, source: str, *, delimiter: str, row_bytes: int) -> Table:
+    """Rows of CSV text, whose first line names the columns.
+
+    Raises:
+        UnusableFileError: there is no such line.
+    """
+    _skip_mark(handle, source)
+    lines = Lines(handle, row_bytes=row_bytes)
+    # No cell is longer than its row, which `lines` bounds.
+    csv.field_size_limit(row_bytes)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        columns = next(reader, [])
+    except (csv.Error, BadMessage) as error:
+        why = error.detail if isinstance(error, BadMessage) else _in_words(error)
+        raise UnusableFileError(source, f"the line that names the columns cannot be read: {why}") from error
+    if not any(columns):
+        raise UnusableFileError(source, "there is no line that names the columns; the first line must")
+    return Table(columns, _csv_rows(reader, lines, columns))
+
+
+def _csv_rows(reader: Iterator[list[str]], lines: Lines, columns: list[str]) -> Iterator[Row]:
+    while True:
+        lines.begin_row()
+        number = lines.number + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except BadMessage as error:
+            yield Row(number, problem=error)
+            continue
+        except csv.Error as error:
+            yield Row(number, problem=BadMessage("malformed_csv", _in_words(error)))
+            continue
+        if len(cells) == len(columns):
+            named = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
+            yield Row(number, named, size=lines.row_size)
+        elif cells:
+            detail = f"{len(cells)} cells, but the first line names {len(columns)} columns"
+            yield Row(number, problem=BadMessage("malformed_csv", detail))
+
+
+def _in_words(error: csv.Error) -> str:
+    """What is wrong with a row; the parser names what it expected, and quotes no cell."""
+    text = str(error)
+    return "a line break in a cell without quotes" if text.startswith("new-line character") else text
+
+
+def jsonl_table(handle: BufferedReader, source: str, *, row_bytes: int) -> Table:
+    """Rows of JSON lines: an object in each line; empty lines are skipped.
+
+    Raises:
+        UnusableFileError: the text is not UTF-8.
+    """
+    _skip_mark(handle, source)
+    return Table(None, _json_rows(Lines(handle, row_bytes=row_bytes)))
+
+
+def _json_rows(lines: Lines) -> Iterator[Row]:
+    while True:
+        lines.begin_row()
+        number = lines.number + 1
+        try:
+            line = lines.read()
+        except BadMessage as error:
+            yield Row(number, problem=error)
+            continue
+        if not line:
+            return
+        if not line.strip():
+            continue
+        cells = attempt(_decode_object, line)
+        if isinstance(cells, BadMessage):
+            yield Row(number, problem=cells)
+        else:
+            named = {name: text for name, text in cells.items() if bytes(text) != b"null"}
+            yield Row(number, named, size=lines.row_size)
+
+
+def _skip_mark(handle: BufferedReader, source: str) -> None:
+    """Skip a byte order mark of UTF-8, and refuse one of UTF-16."""
+    start = handle.peek(len(_BOM))
+    if start.startswith(_OTHER_UNICODE):
+        raise UnusableFileError(source, "it is UTF-16; save it as UTF-8")
+    if start.startswith(_BOM):
+        handle.read(len(_BOM))
