@@ -12,7 +12,8 @@ import numpy as np
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
-from service.monitoring.annotator_estimates import AnnotatorEstimate, annotator_estimates
+from service.monitoring.annotator_estimates import LabellingEstimates, labelling_estimates
+from service.monitoring.annotator_watch import LearnedAnnotators
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -62,9 +63,14 @@ class Facts:
     counts: CountHistory = ()  # by earlier times
     short: Mapping[str, int] = field(default_factory=dict)  # draws that found no item, not in `counts` yet
     week_ago: WeekAgo | None = None  # None where there were no labels then
-    truth: LearnedTruth | None = None  # where people may err, what is learned of them
+    annotators: LearnedAnnotators | None = None  # where people may err, what is learned of them
     # groups that had drifted in the last round of the leader
     verdicts: DriftVerdicts | None = None
+
+    @property
+    def truth(self) -> LearnedTruth | None:
+        """Draws of what labels leave open; None where they are the truth."""
+        return None if self.annotators is None else self.annotators.truth
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
-    annotators: tuple[AnnotatorEstimate, ...]  # by their lower ends; none where labels are the truth
+    labelling: LabellingEstimates | None  # who labels, and how well; None where labels are the truth
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
@@ -243,7 +249,7 @@ def take_snapshot(
         performances=performances,
         ensembles={name: one for name, one in ensembles.items() if one is not None},
         challenges={name: one for name, one in challenges.items() if one is not None},
-        annotators=annotator_estimates(facts.truth, settings.interval),
+        labelling=labelling_estimates(facts.annotators, settings),
         reference=reference,
         drift=drift,
         trends=trends,
