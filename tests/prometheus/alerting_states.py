@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from labelled_models import annotated
 from msgspec.structs import replace as changed_report
 from pipelines import REFUSED, consumer, intake
 from pipelines import state as pipeline
@@ -275,6 +276,7 @@ def model_states() -> dict[str, State]:
         "CredencePerformanceTargetMissed": State(mail(missed)),
         "CredencePerformanceStale": State(mail(late)),
         "CredencePerformanceMisfit": State(misfit()),
+        "CredenceVendorReliabilityLow": State(annotated()),
         "CredenceLabelsStale": State(unlabelled_for_a_day()),
         "CredenceRequestsUnanswered": State(
             lived(well, 40, predictions=1.0, issued=0.001, expired={"worst": 0.001}),
