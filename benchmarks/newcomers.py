@@ -20,7 +20,8 @@ from scipy import special
 
 from benchmarks.change_evidence import log_e_changed
 from benchmarks.lone_grouping import grouping_evidence, lone_groups
-from service.config.model import AlertSettings, ModelSettings
+from service.config.alerts import AlertSettings
+from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence

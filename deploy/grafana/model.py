@@ -8,6 +8,7 @@ from grafana_foundation_sdk.models import dashboard as kinds
 
 from deploy.grafana import (
     looks,
+    model_annotators,
     model_challenges,
     model_drift,
     model_ensembles,
@@ -105,7 +106,7 @@ def model() -> build.Dashboard:
     board = board.with_panel(firing_alerts(of_model=True, width=12, height=9)).with_panel(_overall())
     board = model_drift.row(model_evidence.row(model_groups.rows(board)))
     board = model_performance.row(board)
-    return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
+    return model_questions.rows(model_annotators.row(model_challenges.row(model_ensembles.row(board))))
 
 
 def _estimates() -> tuple[Says, Query]:

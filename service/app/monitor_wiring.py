@@ -11,7 +11,8 @@ from service.app.pool_sizing import asked_pools
 from service.app.wiring import model_keys, request_store
 from service.config.settings import Settings
 from service.monitoring.annotator_watch import AnnotatorWatch
-from service.monitoring.background_performance import ImmediateExecutor, PerformanceWatch
+from service.monitoring.background_job import ImmediateExecutor
+from service.monitoring.background_performance import PerformanceWatch
 from service.monitoring.further_labels import FurtherLabels
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.request_builder import RequestBuilder, VendorAssignment

@@ -20,10 +20,11 @@ from rich.text import Text
 from service.app.monitor_wiring import model_monitor
 from service.app.wiring import connect
 from service.config.loader import load_settings
-from service.domain.times import in_words
+from service.domain.times import duration, in_words
 from service.monitoring.pipeline import PipelineState, read_pipeline
 from service.monitoring.pipeline_problems import pipeline_line, pipeline_problems
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.annotators import LabellerState
 from service.serving.documents.assessments import AssessmentState
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import GroupTable, group_table
@@ -35,6 +36,7 @@ from service.serving.metrics import measures_of
 _MOST_GROUPS = 20
 _MOST_PROBLEMS = 10
 _MOST_NEXT = 3
+_MOST_ANNOTATORS = 10
 _PARTIAL = 0.01
 """Share of a group's traffic that may be missing before the group is marked as partial, as on the page."""
 _STYLE: dict[str, Any] = {
@@ -122,7 +124,7 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
         parts.append(_assessment_table(state.assessments))
     parts += [_member_table(one) for one in state.assessments if one.members]
     parts += [_challenge_table(one) for one in state.assessments if one.challenge]
-    return parts
+    return [*parts, *_labellers(state)]
 
 
 def _counts(state: ModelState) -> str:
@@ -229,6 +231,34 @@ def _member_table(state: AssessmentState) -> Table:
             f"{member.labels:.0f}",
             f"{member.share:.1%}",
             "" if member.missed is None else cell_of_probability(member.missed),
+        )
+    return table
+
+
+def _labellers(state: ModelState) -> list[Table | Text]:
+    """Where labels may be wrong: how often people agree, and who is right how often."""
+    parts: list[Table | Text] = []
+    if state.label_agreement is not None:
+        parts.append(_text(state.label_agreement.sentence, "dim"))
+    if any(one.vendor for one in state.vendors):
+        parts.append(_labeller_table("vendors", ((one.vendor, one) for one in state.vendors)))
+    if any(one.full_name for one in state.annotators):
+        people = state.annotators[:_MOST_ANNOTATORS]
+        parts.append(_labeller_table("annotators", ((one.full_name, one) for one in people)))
+    return parts
+
+
+def _labeller_table(title: str, labellers: Iterable[tuple[str, LabellerState]]) -> Table:
+    columns = ("reliability %", "below threshold", "agreement %", "labels", "median time")
+    table = _table(f"{title}, sorted by the lower end of reliability", "name", columns)
+    for name, one in labellers:
+        table.add_row(
+            _text(name or "no name"),
+            cell_of_interval(one.reliability),
+            "" if one.below is None else cell_of_probability(one.below),
+            "" if one.agreement is None else cell_of_interval(one.agreement),
+            f"{one.labels:,}",
+            "" if one.answer_seconds is None else duration(one.answer_seconds),
         )
     return table
 

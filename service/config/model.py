@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
+from service.config.alerts import AlertSettings
 from service.config.assessments import (
     AnyAssessment,
     AssessmentSettings,
@@ -61,20 +62,6 @@ class GroupingSettings(Frozen):
         if self.superclasses is None:
             return ByClass(name)
         return BySuperclass(name, superclasses={c: s for s, cs in self.superclasses.items() for c in cs})
-
-
-class AlertSettings(Frozen):
-    """Thresholds of alerts."""
-
-    min_accuracy: Probability | None = None
-    """minimum accuracy of every group, except score bins: low scores are expected to be less accurate"""
-    max_ece: Probability | None = None
-    """maximum expected calibration error of every group, except groups by votes of other classifiers"""
-    min_labels: float = Field(default=10.0, ge=0)
-    """effective labels that a group needs before it can violate or meet a threshold; twice as many for
-    calibration"""
-    confidence: float = Field(default=0.95, gt=0.5, lt=1)
-    """posterior probability at which a threshold counts as violated, or met"""
 
 
 class Mistake(Frozen):

@@ -45,6 +45,9 @@ def model_problems(settings: Settings, name: str) -> Problems:
             for assessment, asked in model.assessments.items()
             if isinstance(asked, PerformanceSettings | EnsembleSettings | ChallengeSettings)
         ]
+    elif model.alerts.min_reliability is not None:
+        problem = f"needs labels that may be wrong: set {at}.labels_per_item, or remove it"
+        problems.append((f"{at}.alerts.min_reliability", problem))
     for assessment, asked in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{assessment}", model, asked)
     limit = settings.bounds.table_bytes

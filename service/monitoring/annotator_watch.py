@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import Executor, Future
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.groupings import ALL
-from service.monitoring.background_performance import ImmediateExecutor
-from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_truth import LearnedTruth, learn_truth
+from service.monitoring.background_job import BackgroundJob, ImmediateExecutor
+from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.item_labels import Person
+from service.monitoring.label_quality import LabelQuality, label_quality
+from service.monitoring.label_truth import LEARNED_FROM, LabelledItems, LearnedTruth, learn_truth
 from service.monitoring.outcome_table import OutcomeLedger
 
 log = logging.getLogger(__name__)
+
+_FIRST_LEARNED_FROM: Final = 500
+"""Items that the first learning uses: it keeps the round waiting, and the next one uses all."""
+
+
+@dataclass(frozen=True)
+class LearnedAnnotators:
+    """What is learned of people from their labels."""
+
+    truth: LearnedTruth
+    quality: LabelQuality
 
 
 @dataclass(eq=False)
@@ -29,47 +44,50 @@ class AnnotatorWatch:
     rest_seconds: float  # from the end of one learning to the next
 
     def __post_init__(self) -> None:
-        self._learning: Future[LearnedTruth] | None = None
-        self._learned_from = -1  # labels
-        self._due_at = -np.inf
-        self.truth: LearnedTruth | None = None
+        # Within the round: without anything learned, labels would be taken for the truth.
+        self._job = BackgroundJob[LearnedAnnotators](ImmediateExecutor(), self.rest_seconds)
+        self._learned_from: tuple[OutcomeLedger, int] | None = None  # and how often its labels had changed
+        self.learned: LearnedAnnotators | None = None
 
     def refresh(self, index: GroupIndex, ledger: OutcomeLedger, *, now: float) -> None:
-        """Collect what was learned, and learn again if it is due and there are other labels.
+        """Collect what was learned, and learn again if it is due and labels have changed.
 
-        The first time it is learned within the round: without it, labels would be taken for the truth.
+        The first learning is within the round, from a few items, and the second one follows at once in the
+        background.
         """
         self._take(now)
-        if self._learning is not None or now < self._due_at:
+        if not self._job.is_due(now) or self._learned_from == (ledger, ledger.label_changes):
             return
         items = ledger.labelled_items(at=now)
-        if items is None or not len(items.rows) or len(items.items) == self._learned_from:
+        if items is None or not len(items.rows):
             return
-        self._learned_from = len(items.items)
+        is_first = self.learned is None
+        most = _FIRST_LEARNED_FROM if is_first else LEARNED_FROM
         grouping = self._grouping(index, ledger)
-        learning = self.executor if self.truth is not None else ImmediateExecutor()
-        self._learning = learning.submit(
-            learn_truth,
-            items,
+        self._learned_from = ledger, ledger.label_changes
+        self._job.start(
+            _learn,
+            items.newest(most),
             ledger.people,
             index[grouping],
             grouping=grouping,
-            classes=len(self.settings.classes),
+            settings=self.settings,
             rng=self.rng.spawn(1)[0],
-            reliability=self.settings.labels_per_item.reliability,
         )
         self._take(now)
+        if is_first and self.learned is not None:
+            self._job = BackgroundJob(self.executor, self.rest_seconds)
+            if len(items.rows) > most:
+                self._learned_from = None
 
     def _take(self, now: float) -> None:
-        if self._learning is None or not self._learning.done():
+        if (learned := self._job.take(now)) is None:
             return
-        learning, self._learning = self._learning, None
-        self._due_at = now + self.rest_seconds
-        error = learning.exception()
+        error = learned.exception()
         if error is None:
-            self.truth = learning.result()
+            self.learned = learned.result()
         else:
-            self._learned_from = -1
+            self._learned_from = None
             log.error(
                 "the reliability of annotators could not be learned; what was learned before is used",
                 extra={"model": self.model},
@@ -81,3 +99,27 @@ class AnnotatorWatch:
         asked = {each.asked_grouping for each in self.settings.assessments.values()}
         known = sorted(name for name in asked if name in index.space.groupings and index[name].names)
         return max(known, key=ledger.count_drawn_for, default=ALL)
+
+
+def _learn(
+    items: LabelledItems,
+    people: Sequence[Person],
+    groups: Groups,
+    *,
+    grouping: str,
+    settings: ModelSettings,
+    rng: np.random.Generator,
+) -> LearnedAnnotators:
+    policy = settings.labels_per_item
+    of_truth, of_quality = rng.spawn(2)
+    truth = learn_truth(
+        items,
+        people,
+        groups,
+        grouping=grouping,
+        classes=len(settings.classes),
+        rng=of_truth,
+        reliability=policy.reliability,
+    )
+    quality = label_quality(items, people, least=policy.least, mass=settings.interval, rng=of_quality)
+    return LearnedAnnotators(truth, quality)

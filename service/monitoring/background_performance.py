@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from service.config.assessments import PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
+from service.monitoring.background_job import BackgroundJob
 from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
 from service.store.records import PoolRecord
 
@@ -20,19 +20,6 @@ log = logging.getLogger(__name__)
 
 _LATELY_SECONDS = 300.0  # as far back as an alert counts failures
 POOLED_SCORES = 2_000  # unlabelled items that performance is learned from, at most
-
-
-class ImmediateExecutor(Executor):
-    """Runs every job at once, in the calling thread."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run a job and return its result."""
-        done: Future[Any] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - it is raised when the result is read
-            done.set_exception(error)
-        return done
 
 
 @dataclass(eq=False)
@@ -48,10 +35,12 @@ class PerformanceWatch:
 
     def __post_init__(self) -> None:
         self._assessments = self.settings.assessments_of(PerformanceSettings)
-        self._reading: Future[Sequence[PoolRecord]] | None = None
-        self._learning: dict[str, Future[PerformanceSnapshot]] = {}
+        self._reading = BackgroundJob[Sequence[PoolRecord]](self.executor, self.rest_seconds)
+        self._learning = {
+            name: BackgroundJob[PerformanceSnapshot](self.executor, self.rest_seconds)
+            for name in self._assessments
+        }
         self._snapshots: dict[str, PerformanceSnapshot] = {}
-        self._due_at = -np.inf
         self._failed_at: dict[str, float] = {}
         self._failing: set[str] = set()
 
@@ -86,15 +75,11 @@ class PerformanceWatch:
         if not self._assessments:
             return
         self._take(now)
-        if self._learning:
+        if not all(learning.is_due(now) for learning in self._learning.values()):
             return
-        if self._reading is None:
-            if now < self._due_at:
-                return
-            self._due_at = now + self.rest_seconds
-            self._reading = self.executor.submit(pool)
-        if self._reading.done():
-            reading, self._reading = self._reading, None
+        if self._reading.is_due(now):
+            self._reading.start(pool)
+        if (reading := self._reading.take(now)) is not None:
             self._learn(reading, facts, now)
 
     def _learn(
@@ -115,7 +100,7 @@ class PerformanceWatch:
         if inputs is None:
             return
         for name, settings in self._assessments.items():
-            self._learning[name] = self.executor.submit(
+            self._learning[name].start(
                 assess_performance,
                 inputs,
                 settings,
@@ -126,14 +111,12 @@ class PerformanceWatch:
         self._take(now)
 
     def _take(self, now: float) -> None:
-        for name, learning in list(self._learning.items()):
-            if not learning.done():
+        for name, learning in self._learning.items():
+            if (learned := learning.take(now)) is None:
                 continue
-            del self._learning[name]
-            self._due_at = now + self.rest_seconds
-            error = learning.exception()
+            error = learned.exception()
             if error is None:
-                self._snapshots[name] = learning.result()
+                self._snapshots[name] = learned.result()
                 self._failing.discard(name)
             else:
                 self._note_failure([name], now)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.domain.arrays import Indices, Ints
+from service.domain.arrays import Floats, Indices, Ints
 from service.monitoring.outcome_rows import GrowingColumns, key_position, position_key
 from service.store.outcome_entries import OutcomeEntry, Position
 
@@ -15,6 +15,7 @@ _COLUMNS = {
     "item": np.int64,
     "entry": np.int64,
     "given_at": np.float64,
+    "delay": np.float32,
     "person": np.int32,
     "label": np.int16,
 }
@@ -32,6 +33,7 @@ class GivenLabels:
     items: Ints  # key of the item's outcome
     people: Indices  # codes of who gave each
     classes: Indices  # index of the class; one that the model has no more has a higher one
+    delays: Floats  # from the first issue of the label's request to the label, seconds
 
 
 class ItemLabels:
@@ -42,6 +44,7 @@ class ItemLabels:
         self._classes = {name: number for number, name in enumerate(classes)}
         self._columns = GrowingColumns(_COLUMNS)
         self._people: dict[Person, int] = {}
+        self.changes = 0  # how often labels were added, revised or dropped
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -53,10 +56,13 @@ class ItemLabels:
 
     def add(self, entries: Sequence[OutcomeEntry]) -> None:
         """Add labels in the order of the stream: the first one of an item, or further ones."""
+        self.changes += 1
         self._columns.extend(
             item=[position_key(entry.item or entry.position) for entry in entries],
             entry=[position_key(entry.position) for entry in entries],
             given_at=[entry.label.time for entry in entries],
+            # Clocks of people and of Credence may differ.
+            delay=[max(0.0, entry.label.time - entry.fact.requested_at) for entry in entries],
             person=[self._code(entry) for entry in entries],
             label=[self._class(entry) for entry in entries],
         )
@@ -71,6 +77,7 @@ class ItemLabels:
         row = int(np.searchsorted(entries, key))
         if row == len(entries) or entries[row] != key:
             return None
+        self.changes += 1
         # Whoever corrects it: it stays the label of who gave it.
         self._columns["label"][row] = self._class(entry)
         return key_position(int(self._columns["item"][row]))
@@ -91,12 +98,14 @@ class ItemLabels:
             columns["item"][chosen],
             columns["person"][chosen].astype(np.intp),
             columns["label"][chosen].astype(np.intp),
+            columns["delay"][chosen].astype(np.float64),
         )
 
     def forget(self, first: Position) -> None:
         """Drop the labels of items whose outcome stood before a position, which the stream has trimmed."""
         trimmed = np.flatnonzero(self._columns["item"] < position_key(first))
         if trimmed.size:
+            self.changes += 1
             self._columns.drop(trimmed)
             self._forget_people()
 

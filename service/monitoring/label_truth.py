@@ -18,7 +18,7 @@ from service.statistics.truth_chain import AnnotatorPrior, Answers, State, Truth
 
 IMPUTATIONS: Final = 20
 _WARM_UP, _BETWEEN = 300, 10  # sweeps
-_LEARNED_FROM: Final = 5_000  # items, the newest ones
+LEARNED_FROM: Final = 5_000  # items, the newest ones
 _PARTS: Final = 2  # of a group: predictions with lower and with higher scores
 _LEAST_SCORE: Final = 1e-4  # from 0 and 1
 
@@ -34,6 +34,8 @@ class LabelledItems:
     items: Indices  # item of every label [M]
     people: Indices  # code of who gave it [M]
     classes: Indices  # index of its class [M]
+    delays: Floats  # from the first issue of its request to the label, seconds [M]
+    original: Flags  # whether labels were requested for this prediction, not for an earlier one [N]
 
     @property
     def agrees(self) -> Flags:
@@ -53,6 +55,8 @@ class LabelledItems:
             items=self.items[kept] - first,
             people=self.people[kept],
             classes=self.classes[kept],
+            delays=self.delays[kept],
+            original=self.original[first:],
         )
 
 
@@ -122,11 +126,11 @@ def learn_truth(
     rng: np.random.Generator,
     reliability: float | None = None,
 ) -> LearnedTruth:
-    """Learn from at least one item; takes seconds.
+    """Learn from at least one item, and from the newest `LEARNED_FROM` if there are more; takes seconds.
 
     Before any label, people are expected to be right in this share of items (`reliability`).
     """
-    items = items.newest(_LEARNED_FROM)
+    items = items.newest(LEARNED_FROM)
     known, codes = np.unique(items.people, return_inverse=True)
     items, people = replace(items, people=codes), [people[code] for code in known.tolist()]
     middle, mean = float(np.median(items.scores)), items.scores.mean()

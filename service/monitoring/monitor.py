@@ -80,7 +80,7 @@ class ModelMonitor:
             self._short.clear()  # another process leads, and keeps counts of its own
         facts = self._read(now)
         self.annotators.refresh(facts.index, facts.ledger, now=now)
-        facts = replace(facts, truth=self.annotators.truth)
+        facts = replace(facts, annotators=self.annotators.learned)
         facts = replace(facts, week_ago=self._estimates_a_week_ago(facts, now))
         self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),

@@ -100,6 +100,11 @@ class OutcomeLedger(SummedOutcomes):
         """Who gave labels, in the order of their codes; none where labels are the truth."""
         return [] if self.item_labels is None else self.item_labels.people
 
+    @property
+    def label_changes(self) -> int:
+        """How often labels of people who err have changed; unlike `labelled_items` it takes no time."""
+        return 0 if self.item_labels is None else self.item_labels.changes
+
     def labelled_items(self, *, at: float) -> LabelledItems | None:
         """Items that count, with all labels given by then; None where labels are the truth.
 
@@ -110,10 +115,11 @@ class OutcomeLedger(SummedOutcomes):
         rows, given = self._rows, self.item_labels.given(at=at)
         chosen = np.flatnonzero((rows["sum"] != NONE) & (rows["given_at"] <= at) & self._labelled)
         keys = self._rows.outcome_keys()
+        original = np.ones(len(keys), np.bool_)
         for item, draws in self._further.items():
             for draw in draws:
                 if (row := self._rows.row(draw.position)) is not None:
-                    keys[row] = position_key(item)
+                    keys[row], original[row] = position_key(item), False
         order = np.argsort(given.items, kind="stable")
         starts = np.searchsorted(given.items, keys[chosen], "left", sorter=order)
         counts = np.searchsorted(given.items, keys[chosen], "right", sorter=order) - starts
@@ -128,6 +134,8 @@ class OutcomeLedger(SummedOutcomes):
             items=np.repeat(np.arange(len(chosen)), counts),
             people=given.people[labels],
             classes=given.classes[labels],
+            delays=given.delays[labels],
+            original=original[chosen],
         )
 
     def unanswered_items(self, reasons: Collection[int]) -> tuple[Indices, Indices]:

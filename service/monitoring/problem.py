@@ -21,6 +21,7 @@ ProblemKind = Literal[
     "member_target_missed",
     "challenger_worse",
     "drift",
+    "vendor_unreliable",
     "labels_stale",
     "requests_unanswered",
     "answers_missing",
@@ -50,7 +51,7 @@ class Problem:
     alerts: tuple[str, ...]
     grouping: str = ""
     group: str = ""
-    subject: str = ""  # an assessment, an attribute, or the direction of clipped times
+    subject: str = ""  # an assessment, an attribute, a vendor, or the direction of clipped times
     part: str = ""  # a measure, or a member of an ensemble
     mix: str = ""  # what has drifted most, as in `GroupingDrift.mixes`
     probability: float | None = None  # posterior probability that the threshold is violated

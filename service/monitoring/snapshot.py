@@ -12,7 +12,8 @@ import numpy as np
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
-from service.monitoring.annotator_estimates import AnnotatorEstimate, annotator_estimates
+from service.monitoring.annotator_estimates import LabellingEstimates, labelling_estimates
+from service.monitoring.annotator_watch import LearnedAnnotators
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -64,9 +65,14 @@ class Facts:
     counts: CountHistory = ()  # by earlier times
     short: Mapping[str, int] = field(default_factory=dict)  # draws that found no item, not in `counts` yet
     week_ago: WeekAgo | None = None  # None where there were no labels then
-    truth: LearnedTruth | None = None  # where people may err, what is learned of them
+    annotators: LearnedAnnotators | None = None  # where people may err, what is learned of them
     # groups that had drifted in the last round of the leader
     verdicts: DriftVerdicts | None = None
+
+    @property
+    def truth(self) -> LearnedTruth | None:
+        """Draws of what labels leave open; None where they are the truth."""
+        return None if self.annotators is None else self.annotators.truth
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
-    annotators: tuple[AnnotatorEstimate, ...]  # by their lower ends; none where labels are the truth
+    labelling: LabellingEstimates | None  # who labels, and how well; None where labels are the truth
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
@@ -124,8 +130,7 @@ class ModelSnapshot:
 
     @cached_property
     def _problems_and_notes(self) -> tuple[Problem, ...]:
-        """Found once, as every reader asks for them."""
-        return listed_problems(self)
+        return listed_problems(self)  # found once, as every reader asks for them
 
 
 def take_snapshot(
@@ -223,7 +228,7 @@ def take_snapshot(
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
-    trends = count_trends(facts.counts, counts_at(now, facts.traffic, requests, facts.short, facts.counts))
+    counts = counts_at(now, facts.traffic, requests, facts.short, facts.counts)
     taken = ModelSnapshot(
         model=model,
         settings=settings,
@@ -247,15 +252,14 @@ def take_snapshot(
         performances=performances,
         ensembles={name: one for name, one in ensembles.items() if one is not None},
         challenges={name: one for name, one in challenges.items() if one is not None},
-        annotators=annotator_estimates(facts.truth, settings.interval),
+        labelling=labelling_estimates(facts.annotators, settings),
         reference=reference,
         drift=drift,
-        trends=trends,
+        trends=count_trends(facts.counts, counts),
         week_ago=facts.week_ago,
         performance_failures=performance_failures or {},
     )
-    faults = (one.fault for one in snapshot_problems(taken))
-    before = None if last is None else last.since
+    faults, before = (one.fault for one in snapshot_problems(taken)), None if last is None else last.since
     return replace(taken, since=faults_since(faults, before=before, past=past, now=now))
 
 

@@ -28,6 +28,7 @@ def supply_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
 
 def _label_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
     trends = snapshot.trends
+    yield from _vendor_problems(snapshot)
     if _labels_are_missed(snapshot):
         yield _labels_stale(snapshot)
     for assessment, count in trends.unanswered.items():
@@ -65,6 +66,23 @@ def _label_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
                 alerts=("CredencePoolExhausted",),
                 subject=assessment,
                 amount=count,
+            )
+
+
+def _vendor_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
+    alerts = snapshot.settings.alerts
+    for each in () if snapshot.labelling is None else snapshot.labelling.vendors:
+        if (each.below or 0.0) >= alerts.confidence and each.labels >= alerts.min_labels:
+            yield Problem(
+                kind="vendor_unreliable",
+                severity="warning",
+                alerts=("CredenceVendorReliabilityLow",),
+                subject=each.vendor,
+                probability=each.below,
+                labels=float(each.labels),
+                value=(each.lower, each.mean, each.upper),
+                limit=alerts.min_reliability,
+                amount=each.unreliable,
             )
 
 

@@ -31,7 +31,8 @@ from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
     *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
-    *(of.MODEL, of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
+    *(of.MODEL, of.LABEL_AGREEMENT, of.VENDOR),
+    *(of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
 )
@@ -110,6 +111,10 @@ def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Itera
     """All samples of one model."""
     model = snapshot.model
     yield from of.MODEL.samples(snapshot, model)
+    if snapshot.labelling is not None:
+        yield from of.LABEL_AGREEMENT.samples(snapshot.labelling.quality, model)
+        for vendor in snapshot.labelling.vendors:
+            yield from of.VENDOR.samples(vendor, model, vendor.vendor)
     for name, attribute in snapshot.attributes.items():
         yield from of.ATTRIBUTE.samples(attribute, model, name)
     for name, grouping in snapshot.groupings.items():

@@ -5,6 +5,7 @@ Those of groups are beside the documents of groups (`documents/group_measures.py
 
 from __future__ import annotations
 
+from service.monitoring.annotator_estimates import VendorEstimate
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, Compared
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
@@ -12,12 +13,18 @@ from service.monitoring.drift import GroupingDrift
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot, WeakestSnapshot
+from service.monitoring.label_quality import Ends, LabelQuality
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.metric_selection import ShownGroups
 from service.serving.metrics import Metric, MetricTable, highest, total
 
 _Measured = tuple[PerformanceSnapshot, str]
 """The performance of a binary classifier, and the name of a measure."""
+
+
+def _end(ends: Ends | None, which: int) -> float | None:
+    return None if ends is None else ends[which]
+
 
 _GROUPING = ("model", "grouping")
 _ASSESSMENT = ("model", "assessment")
@@ -26,6 +33,7 @@ _ASSESSMENT = ("model", "assessment")
 MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_alert_min_accuracy_ratio", "ratio", "The configured alerts.min_accuracy; absent without one.", lambda model: model.settings.alerts.min_accuracy),
     Metric("credence_alert_max_ece_ratio", "ratio", "The configured alerts.max_ece; absent without one.", lambda model: model.settings.alerts.max_ece),
+    Metric("credence_alert_min_reliability_ratio", "ratio", "The configured alerts.min_reliability; absent without one.", lambda model: model.settings.alerts.min_reliability),
     Metric("credence_alert_confidence_ratio", "ratio", "The configured alerts.confidence: the posterior probability at which a threshold counts "
         "as violated.", lambda model: model.settings.alerts.confidence),
     Metric("credence_alert_min_labels", "labels", "The configured alerts.min_labels: effective labels that a group needs before a threshold"
@@ -46,6 +54,27 @@ MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_model_worst_case_ratio", "ratio", "Share of them whose items estimates allow to have any true class, because the reason why there is no label may depend on the item (`unanswered`); by so much accuracy intervals are wider. Absent with fewer than 20.", lambda model: model.unanswered.worst_case_share if model.unanswered.has_shares else None),
     Metric("credence_last_label_timestamp_seconds", "seconds", "When the newest label was given; absent before the first.", lambda model: model.last_label_at),
     Metric("credence_snapshot_timestamp_seconds", "seconds", "When the current estimates were computed.", lambda model: model.taken_at),
+))
+LABEL_AGREEMENT = MetricTable[LabelQuality](("model",), (
+    Metric("credence_label_agreement_lower_ratio", "ratio", "Lower end of the interval of the probability that two people give an item the same label, over all items of the model. Absent where labels are the truth, or too few items have several.", lambda quality: _end(quality.agreement, 0)),
+    Metric("credence_label_agreement_mean_ratio", "ratio", "Weighted estimate of the same.", lambda quality: _end(quality.agreement, 1)),
+    Metric("credence_label_agreement_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda quality: _end(quality.agreement, 2)),
+    Metric("credence_label_alpha_lower", "", "Lower end of the interval of Krippendorff's alpha of the labels: 1 if all agree, 0 if as often as by chance. Absent likewise, and if all labels are one class.", lambda quality: _end(quality.alpha, 0)),
+    Metric("credence_label_alpha_mean", "", "Weighted estimate of the same.", lambda quality: _end(quality.alpha, 1)),
+    Metric("credence_label_alpha_upper", "", "Upper end of the interval of the same.", lambda quality: _end(quality.alpha, 2)),
+))
+VENDOR = MetricTable[VendorEstimate](("model", "vendor"), (
+    Metric("credence_vendor_reliability_lower_ratio", "ratio", "Lower end of the credible interval of the share of the model's items about which a label of the vendor is right. Without vendors, all people are one with an empty name. Absent where labels are the truth.", lambda vendor: vendor.lower),
+    Metric("credence_vendor_reliability_mean_ratio", "ratio", "Posterior mean of the same.", lambda vendor: vendor.mean),
+    Metric("credence_vendor_reliability_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda vendor: vendor.upper),
+    Metric("credence_vendor_reliability_below_threshold_probability", "", "Posterior probability that the vendor's reliability is below alerts.min_reliability; absent without one.", lambda vendor: vendor.below),
+    Metric("credence_vendor_reliability_labels", "labels", "Labels of the vendor that its reliability comes from.", lambda vendor: vendor.labels),
+    Metric("credence_vendor_agreement_lower_ratio", "ratio", "Lower end of the interval of the probability that somebody else gives an item the same label as the vendor; absent without shared items.", lambda vendor: _end(vendor.quality.agreement, 0)),
+    Metric("credence_vendor_agreement_mean_ratio", "ratio", "Weighted estimate of the same.", lambda vendor: _end(vendor.quality.agreement, 1)),
+    Metric("credence_vendor_agreement_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda vendor: _end(vendor.quality.agreement, 2)),
+    Metric("credence_vendor_answer_seconds", "seconds", "Median time from the first issue of a request to the vendor's label. It includes the time until somebody takes the request, and further attempts.", lambda vendor: vendor.quality.answer_seconds),
+    Metric("credence_vendor_annotators", "", "People of the vendor who gave labels.", lambda vendor: vendor.people),
+    Metric("credence_vendor_annotators_below_threshold", "", "People of the vendor with alerts.min_labels labels who are below alerts.min_reliability with a probability of at least alerts.confidence; absent without a threshold.", lambda vendor: vendor.unreliable),
 ))
 PROBLEMS = MetricTable[int](("model", "severity"), (
     Metric("credence_model_problems", "problems", "Problems of the model by severity (critical, warning, info), as on the status page: "

@@ -231,6 +231,7 @@ def test_rows_that_most_models_have_no_use_for_are_collapsed() -> None:
         "Challenger",
         "Costs",
         "Vendors",
+        "Annotators and vendors",
     }
 
 

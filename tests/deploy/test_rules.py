@@ -53,6 +53,7 @@ LEVELS = {
     "assessment": {"namespace", "job", "model", "assessment"},
     "measure": {"namespace", "job", "model", "assessment", "measure"},
     "member": {"namespace", "job", "model", "assessment", "member"},
+    "vendor": {"namespace", "job", "model", "vendor"},
     "challenged": {"namespace", "job", "model", "assessment", "grouping", "group"},
     "topic": {"namespace", "job", "topic"},
     "topic_reason": {"namespace", "job", "topic", "reason"},

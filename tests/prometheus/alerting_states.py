@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from labelled_models import annotated
 from msgspec.structs import replace as changed_report
 from pipelines import REFUSED, consumer, intake
 from pipelines import state as pipeline
@@ -256,6 +257,7 @@ def model_states() -> dict[str, State]:
     folded = {"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)}
     well = snapshot(8, alerts=WELL)
     skipped = replace(well.unanswered, ended=100, skipped=20, worst_case=frozenset({SKIPPED_CLASS}))
+    counted = "credence_traffic_predictions_total"
     clipped, consumed = "credence_prediction_times_clipped_total", "credence_predictions_consumed_total"
     return {
         "CredenceModelAccuracyLow": State(snapshot(100, alerts={"min_accuracy": 0.95})),
@@ -277,6 +279,7 @@ def model_states() -> dict[str, State]:
         "CredencePerformanceTargetMissed": State(mail(missed)),
         "CredencePerformanceStale": State(mail(late)),
         "CredencePerformanceMisfit": State(misfit()),
+        "CredenceVendorReliabilityLow": State(annotated()),
         "CredenceLabelsStale": State(unlabelled_for_a_day()),
         "CredenceRequestsUnanswered": State(
             lived(well, 40, predictions=1.0, issued=0.001, expired={"worst": 0.001}),
@@ -287,10 +290,7 @@ def model_states() -> dict[str, State]:
         "CredenceBudgetExhausted": State(without_labels_left()),
         "CredencePoolExhausted": State(
             lived(well, 4, predictions=1.0, short={"worst": 0.1}),
-            rises={
-                ("credence_draws_short_total", "worst"): 0.1,
-                ("credence_traffic_predictions_total", "m"): 1.0,
-            },
+            rises={("credence_draws_short_total", "worst"): 0.1, (counted, "m"): 1.0},
         ),
         "CredencePredictionTimesClipped": State(
             lived(well, 4, predictions=1.0, clipped={"past": 0.05}),

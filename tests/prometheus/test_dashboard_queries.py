@@ -87,6 +87,9 @@ OF_VENDORS = (
     "model:credence_performance_failures:increase5m == 0",
     'credence_ensemble_member_target_missed_probability{member="lenient"}',
     'credence_challenge_labels{grouping="site",group="east"} >= 3',
+    "credence_vendor_agreement_mean_ratio",
+    "credence_label_alpha_mean",
+    "credence_vendor_reliability_below_threshold_probability",
     "credence_vendor_api_waits",
     f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
     f"rate(credence_vendor_claims_total[{RATE_INTERVAL}])",
@@ -98,6 +101,15 @@ OF_TARGETS = (
     "credence_group_time_to_decision_seconds",
     "credence_grouping_traffic_share_",
     "credence_grouping_weakest_",
+)
+
+OF_ANNOTATORS = (
+    "credence_vendor_reliability_",
+    "credence_vendor_agreement_",
+    "credence_vendor_annotators",
+    "credence_vendor_answer_",
+    "credence_label_a",
+    "credence_alert_min_reliability_",
 )
 
 OF_EVIDENCE = (
@@ -244,6 +256,7 @@ BINARY = {
     "assessment": "filter",
     "ensemble": "pool",
 }
+CROWD = {"job": ALL, "model": "crowd", "grouping": "all", "group": ["all"]}
 CONTEST = {"job": ALL, "model": "contest", "grouping": "all", "group": ["all"], "challenge": "next"}
 
 
@@ -263,6 +276,8 @@ def _asked_of_a_target(query: DashboardQuery) -> bool:
 def _choices(query: DashboardQuery) -> list[Values]:
     if _asked_of_a_challenge(query):
         return [CONTEST]
+    if _asked_of_annotators(query):
+        return [CROWD]
     if _asked_of_performance(query) or _asked_of_an_ensemble(query):
         return [BINARY]
     of_regions = _asked_of_a_target(query) or _asked_of_evidence(query)
@@ -272,6 +287,10 @@ def _choices(query: DashboardQuery) -> list[Values]:
 def _asked_of_evidence(query: DashboardQuery) -> bool:
     """No assessment of that model asks for labels by score bin."""
     return any(name in query.expression for name in OF_EVIDENCE)
+
+
+def _asked_of_annotators(query: DashboardQuery) -> bool:
+    return any(name in query.expression for name in OF_ANNOTATORS)
 
 
 def _asked_of_performance(query: DashboardQuery) -> bool:
@@ -318,7 +337,7 @@ def test_two_replicas_are_drawn_as_one(scraped: Scraped, query: DashboardQuery) 
 
 def test_jobs_and_models_are_offered_as_they_are_scraped(scraped: Scraped) -> None:
     assert scraped.options(MODEL_BOARD, "job", REGIONS) == ["credence"]
-    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["contest", "mail", "sorter"]
+    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["contest", "crowd", "mail", "sorter"]
 
 
 def test_assessments_of_performance_are_offered_and_no_others(scraped: Scraped) -> None:
@@ -371,6 +390,16 @@ OF_ENSEMBLES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_an_ensemble(q
 @pytest.mark.parametrize("query", OF_ENSEMBLES, ids=lambda query: query.where)
 def test_a_model_without_an_ensemble_has_nothing_drawn_of_it(scraped: Scraped, query: DashboardQuery) -> None:
     assert scraped.values(MODEL_BOARD, query, {**REGIONS, "ensemble": ""}) == []
+
+
+OF_LABELLERS = [q for q in panel_queries(MODEL_BOARD) if _asked_of_annotators(q)]
+
+
+@pytest.mark.parametrize("query", OF_LABELLERS, ids=lambda query: query.where)
+def test_a_model_whose_labels_are_the_truth_has_nothing_drawn_of_annotators(
+    scraped: Scraped, query: DashboardQuery
+) -> None:
+    assert scraped.values(MODEL_BOARD, query, REGIONS) == []
 
 
 OF_CHALLENGES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_a_challenge(q)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -50,6 +51,19 @@ CONTEST: dict[str, Any] = {
     },
 }
 
+CROWD: dict[str, Any] = {
+    "classes": ["spam", "ham"],
+    "labels_per_item": {"least": 2, "most": 3},
+    "alerts": {"min_reliability": 0.8},
+    "assessments": {
+        "ask": {
+            "budget": {"labels": 60, "per_days": 1, "burst": 1.0, "reserve": 0.0},
+            "lease_seconds": 60,
+        },
+    },
+}
+PEOPLE = itertools.cycle(["ana", "ben", "cem"])
+
 
 def mail(number: int) -> tuple[dict[str, Any], str]:
     """The prediction of one mail, and what it is."""
@@ -90,7 +104,7 @@ class VendorLabelled:
         self.deployment: Deployment = deploy(tick=0.5, partitions=1)
         self.caller = Caller(free_port(), TOKENS["acme"])
         document = yaml.safe_load(self.deployment.config.read_text())
-        document["models"] = {"mail": MODEL, "contest": CONTEST}
+        document["models"] = {"mail": MODEL, "contest": CONTEST, "crowd": CROWD}
         document["vendors"] = {"acme": VENDORS["acme"]}
         document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
         document["schedule"]["performance_seconds"] = 1
@@ -100,14 +114,19 @@ class VendorLabelled:
     def send(self, numbers: range) -> None:
         """Send the predictions of some mails."""
         for number in numbers:
-            for item in (mail(number)[0], contested(number)):
-                self.deployment.send("predictions", json.dumps(item).encode(), item["item_id"])
+            item, _ = mail(number)
+            alone = {name: value for name, value in item.items() if name != "votes"}
+            for sent in (item, contested(number), alone | {"model": "crowd"}):
+                self.deployment.send("predictions", json.dumps(sent).encode(), sent["item_id"])
         self.deployment.producer.flush()
 
     def answer(self) -> int:
         """Have the vendor answer what is there; how many requests that were."""
-        claims = self.caller.claim(20)
+        person = next(PEOPLE)
+        claims = self.caller.claim(20, annotator=person)
         for claim in claims:
-            _, truth = mail(int(claim["request"]["item_id"].removeprefix("mail-")))
-            self.caller.answer(claim, truth)
+            number = int(claim["request"]["item_id"].removeprefix("mail-"))
+            # Now and then somebody errs, or there would be nothing to agree on by chance.
+            _, truth = mail(number + (number % 10 == 0 and person == "ben"))
+            self.caller.answer(claim, truth, annotator=person)
         return len(claims)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from labelled_models import labelling
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
@@ -32,7 +33,7 @@ def the_snapshot() -> ModelSnapshot:
     taken = replace(
         drifting(
             changed="cat",
-            alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+            alerts={"min_accuracy": 0.8, "max_ece": 0.1, "min_reliability": 0.8},
             reference={"labels": 20},
             evidence={"alpha": 0.5},
             assessments={
@@ -49,6 +50,7 @@ def the_snapshot() -> ModelSnapshot:
         performances={"curve": performance()},
         ensembles={"votes": POOLED},
         challenges={"next": CHALLENGED},
+        labelling=labelling(),
         attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
     )
     return replace(
@@ -132,6 +134,22 @@ def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
         sample("best_threshold_ratio") == performance().thresholds.thresholds[performance().thresholds.best]
     )
     assert sample("labels") == 100
+
+
+def test_vendors_have_their_reliability_and_no_person_is_named() -> None:
+    shown = values(registry_of(the_snapshot()).collect())
+    reliability = "credence_vendor_reliability_mean_ratio"
+    vendors = {
+        dict(labels)["vendor"]: value for (metric, labels), value in shown.items() if metric == reliability
+    }
+    assert vendors == {each.vendor: each.mean for each in labelling().vendors}
+    people = {each.annotator for each in labelling().annotators}
+    assert not any(value in people for _, labels in shown for _, value in labels)
+
+
+def test_a_vendor_without_a_threshold_has_no_probability_of_being_below_it() -> None:
+    shown = values(registry_of(replace(the_snapshot(), labelling=labelling(min_reliability=None))).collect())
+    assert not any(name.endswith("_below_threshold_probability") and "vendor" in name for name, _ in shown)
 
 
 def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() -> None:

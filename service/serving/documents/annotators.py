@@ -1,34 +1,118 @@
-"""People who label items of a model, where labels may be wrong: the document, made from a snapshot."""
+"""People and vendors who label items of a model, where labels may be wrong: the documents."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
+from service.monitoring.annotator_estimates import AnnotatorEstimate, VendorEstimate
+from service.monitoring.label_quality import Ends
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.base import Document, Interval
+from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
+from service.serving.documents.words import cell_of_interval, percent_interval
 
 MOST_ANNOTATORS = 200
 
 
-class AnnotatorState(Document):
+class LabelAgreement(Document):
+    """How often people agree who label the same item."""
+
+    agreement: Interval = Field(
+        description="probability that two people give an item the same label, over all items; the mean is "
+        "the weighted estimate"
+    )
+    alpha: Interval | None = Field(
+        description="Krippendorff's alpha: 1 if all agree, 0 if as often as by chance; null if all labels "
+        "are one class"
+    )
+    shared_items: int = Field(description="items with several labels that these come from")
+    sentence: str = Field(description="the same in words")
+
+
+class LabellerState(Document):
+    """What is known of the labels of a person, or a vendor."""
+
+    reliability: Interval = Field(
+        description="share of the model's items about which labels of the person, or the vendor, are right; "
+        "from everybody's labels"
+    )
+    labels: int = Field(description="labels that the reliability comes from")
+    below: float | None = Field(
+        description="posterior probability that the reliability is below alerts.min_reliability; null "
+        "without one"
+    )
+    agreement: Interval | None = Field(
+        description="probability that somebody else gives an item the same label; null without shared items"
+    )
+    shared_items: int = Field(description="items with labels of others that the agreement comes from")
+    answer_seconds: Seconds | None = Field(
+        description="median time from the first issue of a request to its label, including the time until "
+        "somebody takes it"
+    )
+
+
+class AnnotatorState(LabellerState):
     """One annotator."""
 
     vendor: str = Field(description="whose annotator it is; empty without vendors")
     annotator: str = Field(description="the pseudonym in the labels")
-    labels: int = Field(description="labels that count")
-    reliability: Interval = Field(
-        description="share of the model's items about which the annotator is right, from everybody's labels"
+
+    @property
+    def full_name(self) -> str:
+        """Vendor and annotator, as people read them."""
+        return " / ".join(filter(None, (self.vendor, self.annotator)))
+
+
+class VendorState(LabellerState):
+    """One vendor."""
+
+    vendor: str = Field(description="empty for people without one")
+    people: int = Field(description="annotators who gave labels")
+    unreliable: int | None = Field(
+        description="annotators who are probably below alerts.min_reliability; null without one"
     )
 
 
 def annotator_states(snapshot: ModelSnapshot) -> list[AnnotatorState]:
     """Those with labels, the least reliable first."""
-    return [
-        AnnotatorState(
-            vendor=each.vendor,
-            annotator=each.annotator,
-            labels=each.labels,
-            reliability=Interval(lower=each.lower, mean=each.mean, upper=each.upper),
-        )
-        for each in snapshot.annotators[:MOST_ANNOTATORS]
-    ]
+    found = () if snapshot.labelling is None else snapshot.labelling.annotators
+    return [AnnotatorState.of(each, **_labels(each)) for each in found[:MOST_ANNOTATORS]]
+
+
+def vendor_states(snapshot: ModelSnapshot) -> list[VendorState]:
+    """Those with labels, the least reliable first."""
+    found = () if snapshot.labelling is None else snapshot.labelling.vendors
+    return [VendorState.of(each, **_labels(each)) for each in found]
+
+
+def label_agreement(snapshot: ModelSnapshot) -> LabelAgreement | None:
+    """None where labels are the truth, or too few items have several."""
+    if snapshot.labelling is None or (agreement := _interval(snapshot.labelling.quality.agreement)) is None:
+        return None
+    quality = snapshot.labelling.quality
+    alpha = _interval(quality.alpha)
+    chance = (
+        "" if alpha is None else f" Krippendorff's alpha is {cell_of_interval(alpha, scale=1, decimals=2)}."
+    )
+    return LabelAgreement(
+        agreement=agreement,
+        alpha=alpha,
+        shared_items=quality.shared_items,
+        sentence=f"Two people agree on {percent_interval(agreement)} of all items, estimated from "
+        f"{quality.shared_items:,} items with several labels.{chance}",
+    )
+
+
+def _labels(estimate: AnnotatorEstimate | VendorEstimate) -> dict[str, Any]:
+    quality = estimate.quality
+    return {
+        "reliability": Interval(lower=estimate.lower, mean=estimate.mean, upper=estimate.upper),
+        "agreement": _interval(quality.agreement),
+        "shared_items": quality.shared_items,
+        "answer_seconds": finite_or_none(quality.answer_seconds),
+    }
+
+
+def _interval(ends: Ends | None) -> Interval | None:
+    return None if ends is None else Interval(lower=ends[0], mean=ends[1], upper=ends[2])

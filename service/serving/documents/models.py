@@ -16,7 +16,14 @@ from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.annotators import AnnotatorState, annotator_states
+from service.serving.documents.annotators import (
+    AnnotatorState,
+    LabelAgreement,
+    VendorState,
+    annotator_states,
+    label_agreement,
+    vendor_states,
+)
 from service.serving.documents.assessments import AssessmentState, assessment_state
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.drifts import DriftSummary, drift_summary
@@ -65,6 +72,7 @@ class Thresholds(Document):
 
     min_accuracy: float | None = Field(description="alerts.min_accuracy of the configuration")
     max_ece: float | None = Field(description="alerts.max_ece of the configuration")
+    min_reliability: float | None = Field(description="alerts.min_reliability of the configuration")
     confidence: float = Field(description="posterior probability at which a threshold counts as violated")
     min_labels: float = Field(
         description="effective labels that a verdict needs; twice as many for calibration"
@@ -149,6 +157,12 @@ class ModelState(Document):
         description="people who label, the least reliable first, at most 200; none if labels are the truth"
     )
     unanswered: UnansweredState = Field(description="label requests that ended without a label")
+    vendors: list[VendorState] = Field(
+        description="who these people belong to, the least reliable first; none if labels are the truth"
+    )
+    label_agreement: LabelAgreement | None = Field(
+        description="null if labels are the truth, or too few items have several"
+    )
     drift: DriftSummary
     reference: ReferenceSummary
     has_confusion: bool = Field(description="whether the model has a confusion matrix")
@@ -228,6 +242,8 @@ def model_state(
         performances=performance_summaries(snapshot),
         annotators=annotator_states(snapshot),
         unanswered=unanswered_state(snapshot),
+        vendors=vendor_states(snapshot),
+        label_agreement=label_agreement(snapshot),
         drift=drift_summary(snapshot),
         reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),

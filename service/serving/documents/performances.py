@@ -7,8 +7,8 @@ from typing import get_args
 
 import numpy as np
 
+from service.config.alerts import AlertSettings
 from service.config.assessments import ErrorCosts, PerformanceSettings
-from service.config.model import AlertSettings
 from service.domain.arrays import Indices
 from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot

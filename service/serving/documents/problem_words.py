@@ -156,6 +156,13 @@ def _challenger(problem: Problem) -> str:
     )
 
 
+def _vendor_unreliable(problem: Problem) -> str:
+    claim = _probable(problem, "being below")
+    count = round(problem.amount or 0)
+    people = f" {count:,} {'person is' if count == 1 else 'people are'} probably below it." if count else ""
+    return f"Reliability {_interval(problem)}{_limit(problem)}{claim}.{_size(problem)}{people}"
+
+
 def _labels_stale(problem: Problem) -> str:
     last = "no label ever arrived" if problem.at is None else f"the last label is of {in_words(problem.at)}"
     return f"{problem.amount or 0:.0f} label requests are open; {last}."
@@ -224,6 +231,9 @@ _TITLES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "member_target_missed": lambda problem: f"Precision below target: {problem.part} ({problem.subject})",
     "challenger_worse": lambda problem: f"Challenger is worse: {place(problem)} ({problem.subject})",
     "drift": _at("Drift"),
+    "vendor_unreliable": lambda problem: (
+        f"Labels less reliable than required: {problem.subject or 'people without a vendor'}"
+    ),
     "labels_stale": lambda _: "No labels for 24 hours",
     "requests_unanswered": _of("Label requests expire unanswered"),
     "answers_missing": lambda _: "Labels are missing",
@@ -244,6 +254,7 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "member_target_missed": _member_target_missed,
     "challenger_worse": _challenger,
     "drift": _drift,
+    "vendor_unreliable": _vendor_unreliable,
     "labels_stale": _labels_stale,
     "requests_unanswered": _requests_unanswered,
     "answers_missing": _answers_missing,
@@ -266,6 +277,7 @@ _ACTIONS: Mapping[ProblemKind, str] = {
     "member_target_missed": "Retrain this member, raise its threshold, or remove it.",
     "challenger_worse": "Do not use the challenger here.",
     "drift": "Compare recent items with older ones; fix the input, or set a new reference.",
+    "vendor_unreliable": "Find who is least reliable; check the instructions, and stop requests to them.",
     "labels_stale": "Ask the labelling team whether requests arrive; check the dead letters of labels.",
     "answers_missing": "Ask why items are skipped or late; send hard ones to experts.",
     "requests_unanswered": "Check the dead letters of labels; raise lease_seconds if answers come late.",

@@ -44,7 +44,7 @@ class ProblemState(Document):
     grouping: str | None = Field(description="null if it is not about a group")
     group: str | None
     subject: str | None = Field(
-        description="the assessment, attribute, or direction of times that it is about; otherwise null"
+        description="the assessment, attribute, vendor or direction of times that it is about; or null"
     )
     probability: float | None = Field(
         description="posterior probability that the threshold or target is violated; null if there is none"

@@ -54,6 +54,25 @@ export function groupsHelp(state) {
   ]);
 }
 
+/** @param {any} state */
+export function annotatorsHelp(state) {
+  const limit = state.thresholds.min_reliability;
+  return /** @type {Array<[string, string]>} */ ([
+    [
+      "Reliability",
+      "Share of the model's items about which the labels of a person, or of a vendor's people, are right, with a credible interval. It is estimated from everybody's labels.",
+    ],
+    ...(limit === null
+      ? []
+      : [["Below threshold", `Probability that the reliability is below alerts.min_reliability (${threshold(limit)}).`]]),
+    [
+      "Agreement",
+      "Probability that somebody else gives an item the same label. Items on which the first label is the predicted class are labelled twice less often, and count more.",
+    ],
+    ["Median time", "From the request for a label to the label, including the time until somebody takes it."],
+  ]);
+}
+
 export const CONFUSION_HELP = /** @type {Array<[string, string]>} */ ([
   [
     "Row",

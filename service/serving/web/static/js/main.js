@@ -1,6 +1,7 @@
 /** The status page: loads, renders, and refreshes every round. */
 
 import { activityView } from "./activity.js";
+import { annotatorsView } from "./annotators.js";
 import { assessmentsView } from "./assessments.js";
 import { confusionView } from "./confusion.js";
 import { load } from "./data.js";
@@ -107,6 +108,7 @@ function show() {
       }),
   );
   section("assessments", state.assessments.length > 0 && assessmentsView(state));
+  section("annotators", state.vendors.length > 0 && annotatorsView(state));
   section("confusion", confusion && confusionView(confusion));
   section("activity", activityView(activity, data.width));
   afterDraw(state);

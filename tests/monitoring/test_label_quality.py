@@ -1,0 +1,104 @@
+"""Agreement and speed of people, from the labels of a model's items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.monitoring.label_quality import LabelQuality, label_quality
+from service.monitoring.label_truth import LabelledItems
+
+PREDICTED = 0
+PEOPLE = [("acme", "ana"), ("acme", "ben"), ("beta", "cem")]
+
+
+def quality_of(*items: dict[int, int], least: int = 1, people: Any = PEOPLE, **columns: Any) -> LabelQuality:
+    """Of items whose labels are given as class by person, in their order."""
+    labels = [(at, person, label) for at, each in enumerate(items) for person, label in each.items()]
+    of, given, classes = np.array(labels).T
+    labelled = LabelledItems(
+        rows=np.arange(len(items)),
+        cells=np.zeros(len(items), np.intp),
+        predicted=np.full(len(items), PREDICTED),
+        scores=np.full(len(items), 0.9),
+        items=of,
+        people=given,
+        classes=classes,
+        delays=np.asarray(columns.get("delays", np.full(len(of), 60.0))),
+        original=np.asarray(columns.get("original", np.ones(len(items), np.bool_))),
+    )
+    return label_quality(labelled, people, least=least, mass=0.95, rng=np.random.default_rng(1))
+
+
+def test_items_whose_first_label_is_the_predicted_class_stand_for_those_with_one_label() -> None:
+    found = quality_of({0: 0, 1: 0}, {0: 0}, {0: 0}, {0: 1, 1: 0})
+    assert found.agreement is not None
+    assert found.agreement[1] == pytest.approx(3 / 4)
+    assert found.shared_items == 2
+
+
+def test_a_third_label_that_was_asked_for_because_two_differ_does_not_count() -> None:
+    with_third = quality_of({0: 0, 1: 0}, {0: 1, 1: 0, 2: 0})
+    without = quality_of({0: 0, 1: 0}, {0: 1, 1: 0})
+    assert with_third.agreement == without.agreement
+    assert with_third.people["beta", "cem"].agreement is None
+
+
+def test_a_third_label_that_every_item_gets_counts() -> None:
+    found = quality_of({0: 0, 1: 0, 2: 0}, {0: 1, 1: 0, 2: 0}, least=3)
+    assert found.agreement is not None
+    assert found.agreement[1] == pytest.approx((1 + 1 / 3) / 2)
+
+
+def test_there_is_no_agreement_if_no_item_with_the_predicted_class_is_labelled_again() -> None:
+    found = quality_of({0: 0}, {0: 1, 1: 0})
+    assert found.agreement is None
+    assert found.alpha is None
+    assert {each.agreement for each in found.people.values()} == {None}
+
+
+def test_one_person_alone_agrees_with_nobody() -> None:
+    found = quality_of({0: 0}, {0: 1}, people=PEOPLE[:1])
+    assert found.agreement is None
+    assert [*found.people] == PEOPLE[:1]
+
+
+def test_if_all_agree_there_is_an_interval_of_agreement_and_alpha_is_1() -> None:
+    found = quality_of({0: 0, 1: 0}, {0: 1, 1: 1}, {2: 0, 1: 0})
+    assert found.agreement is not None
+    assert found.agreement[0] < found.agreement[1] == found.agreement[2] == 1.0
+    assert found.alpha == (1.0, 1.0, 1.0)
+
+
+def test_a_further_prediction_of_an_item_does_not_repeat_its_labels() -> None:
+    found = quality_of({0: 0, 1: 0}, {0: 1, 1: 0}, {0: 1, 1: 0}, original=[True, True, False])
+    assert found.shared_items == 2
+
+
+def test_a_class_that_the_model_does_not_have_is_a_class_like_others() -> None:
+    found = quality_of({0: 0, 1: 0}, {0: 7, 1: 7}, {0: 1, 1: 7})
+    assert found.agreement is not None
+    assert found.agreement[1] == pytest.approx(2 / 3)
+
+
+def test_answer_times_are_medians_by_person_and_by_vendor() -> None:
+    found = quality_of({0: 0, 1: 0}, {0: 0, 2: 0}, {1: 0}, delays=[10.0, 30.0, 20.0, 5.0, 40.0])
+    assert {name: each.answer_seconds for (_, name), each in found.people.items()} == {
+        "ana": 15.0,
+        "ben": 35.0,
+        "cem": 5.0,
+    }
+    assert {name: each.answer_seconds for name, each in found.vendors.items()} == {"acme": 25.0, "beta": 5.0}
+
+
+def test_a_vendor_with_a_new_name_is_another_vendor() -> None:
+    found = quality_of({0: 0, 1: 0}, people=[("acme", "ana"), ("acme-2", "ana")])
+    assert [*found.vendors] == ["acme", "acme-2"]
+    assert len(found.people) == 2
+
+
+def test_people_without_a_name_count() -> None:
+    found = quality_of({0: 0}, {0: 0}, people=[("", "")])
+    assert [*found.people] == [("", "")]
