@@ -249,6 +249,7 @@ def looks_at(answered: Answered, *, every_days: float, in_order: bool) -> Iterat
         cells=np.zeros(len(ids), np.intp),
         scores=np.full(len(ids), THRESHOLD),
         correct=answered.correct,
+        unanswered=np.zeros(len(ids), np.bool_),
         predicted_at=answered.requested_at,
         places=places,
         suspected=np.zeros(len(ids), np.bool_),

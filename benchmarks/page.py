@@ -364,8 +364,7 @@ corrected (`bounds.correction_days`).
 - Records are in 16,384 hashes. By default, Redis packs hashes of up to 512 entries of up to 64 bytes. With a lower
   `hash-max-listpack-entries` (before Redis 7 `hash-max-ziplist-entries`), a record takes about twice the memory.
 - With few labels, each hash has few records to share its overhead.
-- A revision adds an entry as large as the outcome's. A skipped request keeps about 300 bytes more for
-  `bounds.correction_days`, because a correction may still make it an outcome.
+- A revision adds an entry as large as the outcome's. So does a request that is skipped or expires, in place of a label.
 
 **Labels in a process** take {most["process_bytes"]:,.0f} bytes each, including everything that a first round allocates and
 keeps. Outcomes are stored in columns, 55 bytes each. Every different combination of cell, assessment and outcome takes

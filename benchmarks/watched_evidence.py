@@ -115,6 +115,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             cells=groups,
             scores=np.full(labels, THRESHOLD),
             correct=correct,
+            unanswered=np.zeros(labels, np.bool_),
             predicted_at=at,
             places=places,
             suspected=suspected,

@@ -249,15 +249,14 @@ def states() -> dict[str, State]:
 
 def model_states() -> dict[str, State]:
     """A state for every alert about a model."""
-    low, miscalibrated = (
-        State(snapshot(100, alerts=one)) for one in ({"min_accuracy": 0.8}, {"max_ece": 0.1})
-    )
+    low = State(snapshot(100, alerts={"min_accuracy": 0.8}))
+    miscalibrated = State(snapshot(100, alerts={"max_ece": 0.1}))
     missed = dataclasses.replace(performance(), missed={"precision": 0.0, "recall": 0.9995})
     late = dataclasses.replace(performance(), taken_at=NOW - HOUR)
     folded = {"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)}
     well = snapshot(8, alerts=WELL)
     skipped = replace(well.unanswered, ended=100, skipped=20, worst_case=frozenset({SKIPPED_CLASS}))
-    counted = "credence_traffic_predictions_total"
+    short, counted = "credence_draws_short_total", "credence_traffic_predictions_total"
     clipped, consumed = "credence_prediction_times_clipped_total", "credence_predictions_consumed_total"
     return {
         "CredenceModelAccuracyLow": State(snapshot(100, alerts={"min_accuracy": 0.95})),
@@ -290,7 +289,7 @@ def model_states() -> dict[str, State]:
         "CredenceBudgetExhausted": State(without_labels_left()),
         "CredencePoolExhausted": State(
             lived(well, 4, predictions=1.0, short={"worst": 0.1}),
-            rises={("credence_draws_short_total", "worst"): 0.1, (counted, "m"): 1.0},
+            rises={(short, "worst"): 0.1, (counted, "m"): 1.0},
         ),
         "CredencePredictionTimesClipped": State(
             lived(well, 4, predictions=1.0, clipped={"past": 0.05}),
