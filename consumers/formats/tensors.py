@@ -112,9 +112,10 @@ def column(tensor: Tensor, field: str) -> Column:
         BadMessage: the tensor does not fit the field.
     """
     parameters, rule = tensor.parameters, _RULES[field]
-    if parameters is not None and parameters.binary_data_size not in _NO_VALUE:
+    # JSON texts are not equal to bytes.
+    if parameters is not None and bytes(parameters.binary_data_size) not in _NO_VALUE:
         raise binary_data_error(field)
-    if parameters is not None and parameters.content_type == b'"base64"':
+    if parameters is not None and bytes(parameters.content_type) == b'"base64"':
         raise BadMessage("invalid_tensor", f"{field}: content of type base64 is not read: send strings")
     if not (tensor.datatype and tensor.shape and tensor.data):
         raise BadMessage("missing_field", f"{field}: the tensor must have datatype, shape and data")

@@ -285,6 +285,18 @@ def test_a_response_that_cannot_be_used_is_refused_as_a_whole(what: str) -> None
     assert refused(value).reason == reason
 
 
+@pytest.mark.parametrize(
+    "parameters", [{}, {"content_type": "str"}, {"binary_data_size": None}, {"something": [1, 2]}]
+)
+def test_parameters_of_a_tensor_that_are_of_another_server_change_nothing(parameters: object) -> None:
+    given = response(IDS, CLASSES | {"parameters": parameters}, SCORES | {"parameters": parameters})
+    assert taken(given) == taken(response())
+
+
+def test_content_of_base64_is_refused_as_such() -> None:
+    assert "base64" in refused(REFUSED["content of base64"][1]).detail
+
+
 def test_binary_data_behind_the_json_are_refused_as_such() -> None:
     value = response(CLASSES, tensor(**WITHOUT_DATA)) + b"\x00\x00\x00\x3f\x00\x00\x80\xbf"
     assert refused(value, RESPONSE_EVENT).reason == "invalid_tensor"
