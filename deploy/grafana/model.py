@@ -19,7 +19,7 @@ from deploy.grafana import (
     promql,
 )
 from deploy.grafana.frame import MODEL, dashboard, variable
-from deploy.grafana.panels import Query, Says, band, number
+from deploy.grafana.panels import Query, Says, lines, number
 from deploy.grafana.promql import age, crossed, shown, shown_rate
 from deploy.grafana.tables import firing_alerts
 
@@ -103,7 +103,7 @@ def model() -> build.Dashboard:
     )
     for says, expression, width in _numbers():
         board = board.with_panel(number(says, Query(expression), width=width))
-    board = board.with_panel(firing_alerts(of_model=True, width=12, height=9)).with_panel(_overall())
+    board = board.with_panel(firing_alerts(of_model=True, width=12, height=9)).with_panel(_accuracy())
     board = model_drift.row(model_evidence.row(model_groups.rows(board)))
     board = model_performance.row(board)
     return model_questions.rows(model_annotators.row(model_challenges.row(model_ensembles.row(board))))
@@ -126,7 +126,7 @@ def _numbers() -> list[tuple[Says, str, int]]:
     return [
         (
             Says(
-                "Groups below target",
+                "Groups below target, all groupings",
                 "Groups in all configured groupings whose accuracy is below alerts.min_accuracy with the "
                 "configured confidence.",
                 looks.COUNT,
@@ -176,19 +176,26 @@ def _numbers() -> list[tuple[Says, str, int]]:
     ]
 
 
-def _overall() -> timeseries.Panel:
-    return band(
+def _accuracy() -> timeseries.Panel:
+    groups = (_MODEL, 'grouping="$grouping"', 'group=~"$group"')
+    ends = (("lower", "lower end"), ("mean", "accuracy"), ("upper", "upper end"))
+    return lines(
         Says(
-            "Overall accuracy over time",
-            "The credible interval of the accuracy over all traffic, and alerts.min_accuracy. It "
-            "narrows with labels, and moves when the model or its traffic changes.",
+            "Accuracy over time",
+            "The accuracy of the selected groups of the grouping with its credible interval, that of all "
+            "traffic, and alerts.min_accuracy. When a line falls is when the model, or its traffic, changed.",
             looks.RATIO,
             1,
             nothing="no estimates or traffic",
         ),
-        "credence_group_accuracy_{}_ratio",
-        _OVERALL,
-        "credence_alert_min_accuracy_ratio",
+        *(
+            Query(
+                shown(f"credence_group_accuracy_{end}_ratio", *groups, by="group"), f"{{{{group}}}}: {words}"
+            )
+            for end, words in ends
+        ),
+        Query(shown(_MEAN, *_OVERALL), "all traffic"),
+        Query(shown("credence_alert_min_accuracy_ratio", _MODEL), "threshold"),
         width=12,
         height=9,
     )

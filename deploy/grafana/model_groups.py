@@ -32,10 +32,9 @@ def _evidence() -> table.Panel:
         Says(
             "Groups by probability of being below target",
             "Sorted by P(below), the probability of being below alerts.min_accuracy. `Gap` is mean score "
-            "minus accuracy: positive if the model is overconfident. `Labels` are effective ones. `Own` is "
-            "the share of the estimate that comes from the group's own labels; the rest comes from scores "
-            "and other groups. `Labels to go` and `Time to go` are what a verdict still takes. Click a group "
-            "to show it below.",
+            "minus accuracy: positive if the model is overconfident. `Labels` are effective ones. `Drift "
+            "score` is how far recent traffic is from the reference, without noise. `Labels to go` and `Time "
+            "to go` are what a verdict still takes. Click a group to show it below.",
             looks.PLAIN,
         ),
         {"group": "Group"},
@@ -53,7 +52,7 @@ def _evidence() -> table.Panel:
             ),
             Column("Traffic", _group("credence_group_traffic_share_ratio"), looks.RATIO, 1),
             Column("Effective labels", _group("credence_group_effective_labels"), looks.COUNT, 1),
-            Column("Own", _group("credence_group_own_labels_share"), looks.RATIO, 0),
+            Column("Drift score", _group("credence_group_drift_score"), looks.PLAIN, 2),
             Column("Labels to go", _group("credence_group_labels_to_decision"), looks.COUNT, 0),
             Column("Time to go", _group("credence_group_time_to_decision_seconds"), looks.SECONDS, 0),
         ],

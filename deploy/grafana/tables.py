@@ -174,6 +174,7 @@ def firing_alerts(*, of_model: bool = False, width: int = 24, height: int = 7) -
         "assessment": "Assessment",
         "measure": "Measure",
         "vendor": "Vendor",
+        "part": "Part",
         "job": "Job",
     }
     hidden = ("Time", "Value #A", "__name__", *(("model", "job") if of_model else ()))

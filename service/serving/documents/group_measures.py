@@ -140,6 +140,7 @@ class GroupState(Document):
             "credence_group_own_labels_share",
             "",
             "Share of the accuracy estimate that comes from the group's own labels; the rest comes from scores and other groups. Absent for `other`.",
+            off_dashboards="the table of groups has room for what a decision needs",
         ),
         description="share of the estimate of `accuracy` that comes from its own labels; the rest comes from scores and other groups",
     )
