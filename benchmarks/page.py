@@ -367,7 +367,7 @@ corrected (`bounds.correction_days`).
 - A revision adds an entry as large as the outcome's. So does a request that is skipped or expires, in place of a label.
 
 **Labels in a process** take {most["process_bytes"]:,.0f} bytes each, including everything that a first round allocates and
-keeps. Outcomes are stored in columns, 55 bytes each. Every different combination of cell, assessment and outcome takes
+keeps. Outcomes are stored in columns, 70 bytes each. Every different combination of cell, assessment and outcome takes
 another 130 bytes or so. Outcomes leave the process when the stream is trimmed. Unused combinations are removed whenever as
 many outcomes have left as remain. So a process that runs forever holds `bounds.outcomes` labels plus a quarter."""
 

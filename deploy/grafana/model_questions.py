@@ -176,7 +176,7 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Requests without a label",
-                    "Share of the newest ended label requests that were skipped or have expired, and of "
+                    "Share of the ended label requests that were skipped or have expired, and of "
                     "those whose items estimates allow to have any true class: accuracy intervals are that "
                     "much wider.",
                     looks.RATIO,

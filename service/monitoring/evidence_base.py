@@ -55,6 +55,8 @@ class Checkpoint:
         rows = np.array([index[name] for name in groups if name in index], np.intp)
         columns = {name: column.copy() for name, column in vars(none).items()}
         for name in STATE:
+            if name not in state.columns:  # of a version that did not know it
+                continue
             kept = np.frombuffer(state.columns[name], "<f8")
             columns[name][known] = kept.reshape(len(state.groups), *columns[name].shape[1:])[rows]
         return GroupEvidence(**columns)

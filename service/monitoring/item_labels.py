@@ -20,7 +20,7 @@ _COLUMNS = {
     "label": np.int16,
 }
 
-_RETRACTED = -1
+_RETRACTED, _UNANSWERED = -1, -2  # in place of a class
 
 Person = tuple[str, str]
 """Vendor and annotator."""
@@ -78,14 +78,17 @@ class ItemLabels:
         if row == len(entries) or entries[row] != key:
             return None
         self.changes += 1
-        # Whoever corrects it: it stays the label of who gave it.
+        # Whoever corrects it: it stays the label of who gave it. Who skipped gave none.
+        if self._columns["label"][row] == _UNANSWERED:
+            self._columns["person"][row] = self._code(entry)
+            self._columns["given_at"][row] = entry.label.time
         self._columns["label"][row] = self._class(entry)
         return key_position(int(self._columns["item"][row]))
 
     def first(self, item: Position) -> tuple[str, float | None]:
         """Class of an item's first label that is left, and when it was given; empty and None without one."""
         columns = self._columns
-        left = np.flatnonzero((columns["item"] == position_key(item)) & (columns["label"] != _RETRACTED))
+        left = np.flatnonzero((columns["item"] == position_key(item)) & (columns["label"] >= 0))
         if not left.size:
             return "", None
         return [*self._classes][columns["label"][left[0]]], float(columns["given_at"][left[0]])
@@ -93,7 +96,7 @@ class ItemLabels:
     def given(self, *, at: float) -> GivenLabels:
         """The labels given by then."""
         columns = self._columns
-        chosen = np.flatnonzero((columns["label"] != _RETRACTED) & (columns["given_at"] <= at))
+        chosen = np.flatnonzero((columns["label"] >= 0) & (columns["given_at"] <= at))
         return GivenLabels(
             columns["item"][chosen],
             columns["person"][chosen].astype(np.intp),
@@ -118,7 +121,9 @@ class ItemLabels:
 
     def _class(self, entry: OutcomeEntry) -> int:
         name = entry.label.true_class
-        return self._classes.setdefault(name, len(self._classes)) if name else _RETRACTED
+        if not name:
+            return _UNANSWERED if entry.label.unanswered else _RETRACTED
+        return self._classes.setdefault(name, len(self._classes))
 
     def _code(self, entry: OutcomeEntry) -> int:
         person = entry.label.vendor, entry.label.annotator

@@ -126,7 +126,10 @@ class OutcomeFold(PlacedOutcomes):
         label = int(rows["true_class"][row])
         true_class = self._space.classes[label] if label >= 0 else ""
         given = LabelFact(true_class, float(rows["given_at"][row]), "", unanswered=_REASONS.get(label, ""))
-        self._append([OutcomeEntry(draw.position, draw.position, draw.assessment, fact, given)])
+        attempt = int(rows["attempt"][row])
+        self._append(
+            [OutcomeEntry(draw.position, draw.position, draw.assessment, fact, given, attempt=attempt)]
+        )
         rows["alive"][len(rows) - 1] = rows["alive"][row]
         self._further.setdefault(draw.of, []).append(draw)
 
@@ -188,6 +191,8 @@ class OutcomeFold(PlacedOutcomes):
         rows = self._rows
         for row, known in found:
             self._withdraw(np.array([row]))
+            if rows["true_class"][row] < NO_CLASS:  # a skip is given a label
+                given_at = given_at or entry.label.time
             rows["alive"][row] = bool(name)
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
             rows["correct"][row] = known.predicted_class == name

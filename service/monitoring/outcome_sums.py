@@ -6,11 +6,17 @@ from collections.abc import Collection
 
 import numpy as np
 
-from service.domain.arrays import Codes, Flags, Floats, Indices
+from service.domain.arrays import Codes, Flags, Floats, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
 from service.monitoring.label_encoding import Source
-from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums, SumTallies
+from service.monitoring.outcome_aggregates import (
+    EXPIRED_CLASS,
+    NO_CLASS,
+    SKIPPED_CLASS,
+    OutcomeSums,
+    SumTallies,
+)
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
 from service.statistics.balance_heuristic import sums as summed
@@ -55,10 +61,16 @@ class SummedOutcomes(OutcomeFold):
         """Of every code in `sums`, whether its labels stand for predictions of all votes [sources]."""
         return np.array([source.any_vote for source in self.sources], np.bool_)
 
-    @property
-    def has_unanswered(self) -> bool:
-        """Whether any request ended without a label."""
-        return bool((self._rows["true_class"] < NO_CLASS).any())
+    def ended_by_reason(self) -> dict[int, Ints]:
+        """How many requests have ended, by why there is no label (or `NO_CLASS`) and score bin [B]."""
+        bins = self.cells.bins[self._sums.cells]
+        reasons, counts = np.minimum(self._sums.true_classes, NO_CLASS), self._sums.tallies.counts
+        return {
+            reason: summed(
+                bins[reasons == reason], counts[reasons == reason].astype(np.float64), self._space.bin_count
+            ).astype(np.int64)
+            for reason in (NO_CLASS, EXPIRED_CLASS, SKIPPED_CLASS)
+        }
 
     def unanswered_shares(self, groups: Indices, group_count: int) -> Floats:
         """Share of the items of every group without a label among those whose request has ended [G].

@@ -93,8 +93,9 @@ def _beliefs(
 
     if not imputed:
         return assessed(labels)
-    mixed = mixed_beliefs([assessed(each) for each in imputed])
-    return mixed.counting(assessed(labels)) if weighted.worst_case else mixed
+    found = [assessed(each) for each in imputed]
+    mixed = mixed_beliefs(found)
+    return assessed(labels).allowing_for(mixed, found) if weighted.worst_case else mixed
 
 
 def assess_groups(

@@ -15,7 +15,7 @@ from scipy import special
 
 from service.config.model import ModelSettings
 from service.config.unanswered import Treatment
-from service.domain.arrays import Floats, Ints
+from service.domain.arrays import Ints
 from service.monitoring.outcome_aggregates import EXPIRED_CLASS, SKIPPED_CLASS
 from service.monitoring.outcome_table import EndedRequests, OutcomeLedger
 from service.statistics.missing_answers import log_bayes_factor, ranks
@@ -28,12 +28,15 @@ _FEWEST: Final = 20
 """Ended requests from which shares are of use."""
 
 _NEWEST: Final = 20_000
-"""Ended requests that are looked at, which bounds the time that it takes."""
+"""Ended requests that are tested, which bounds the time that it takes."""
+
+_BLOCK: Final = 200
+"""Requests that end one after the other, and are compared: an outage says nothing of the items."""
 
 
 @dataclass(frozen=True)
 class UnansweredRequests:
-    """Requests of one model that ended without a label, among the newest that ended."""
+    """Requests of one model that ended without a label, among all whose outcomes are kept."""
 
     ended: int
     skipped: int
@@ -69,30 +72,28 @@ class UnansweredRequests:
 
 def unanswered_requests(settings: ModelSettings, ledger: OutcomeLedger) -> UnansweredRequests:
     """What is known of the requests of one model that ended without a label."""
+    by_reason = ledger.ended_by_reason()
+    skipped, expired = by_reason[SKIPPED_CLASS], by_reason[EXPIRED_CLASS]
     requests = ledger.ended_requests(_NEWEST)
     skip, expiry = (_dependence(requests, reason) for reason in (SKIPPED_CLASS, EXPIRED_CLASS))
-    there = set(np.unique(requests.reasons).tolist())
     treatments = {
         SKIPPED_CLASS: (settings.unanswered.skipped, skip),
         EXPIRED_CLASS: (settings.unanswered.expired, expiry),
     }
     return UnansweredRequests(
-        ended=len(requests.reasons),
-        skipped=int(np.count_nonzero(requests.reasons == SKIPPED_CLASS)),
-        expired=int(np.count_nonzero(requests.reasons == EXPIRED_CLASS)),
+        ended=sum(int(counts.sum()) for counts in by_reason.values()),
+        skipped=int(skipped.sum()),
+        expired=int(expired.sum()),
         skip_dependence=skip,
         expiry_dependence=expiry,
         worst_case=frozenset(
-            reason for reason, given in treatments.items() if reason in there and _is_worst_case(*given)
+            reason
+            for reason, given in treatments.items()
+            if by_reason[reason].any() and _is_worst_case(*given)
         ),
-        ended_by_score=_by_score(settings, requests.scores),
-        unanswered_by_score=_by_score(settings, requests.scores[~requests.is_answered]),
+        ended_by_score=np.sum(list(by_reason.values()), axis=0),
+        unanswered_by_score=skipped + expired,
     )
-
-
-def _by_score(settings: ModelSettings, scores: Floats) -> Ints:
-    edges = np.asarray(settings.score_edges, np.float64)
-    return np.bincount(np.searchsorted(edges, scores, side="right"), minlength=len(edges) + 1)
 
 
 def _is_worst_case(treatment: Treatment, dependence: float) -> bool:
@@ -102,15 +103,17 @@ def _is_worst_case(treatment: Treatment, dependence: float) -> bool:
 def _dependence(requests: EndedRequests, reason: int) -> float:
     """Probability that it depends on the item whether a request ends like that; 0.5 if nothing is known.
 
-    Two things tell: whether it depends on the score, in the same group; and whether labels of later attempts
-    are as often the predicted class as those of first ones.
+    Two things can tell, each by itself: whether it depends on the score, in the same group and at about the
+    same time; and whether labels of later attempts are as often the predicted class as those of first ones.
     """
     ended = requests.reasons == reason
     if not ended.any():
         return _EVEN_ODDS
-    found = log_bayes_factor(ended, ranks(requests.scores), requests.groups)
+    blocks = np.arange(len(ended)) // _BLOCK
+    strata = np.unique(np.stack((requests.groups, blocks)), axis=1, return_inverse=True)[1].ravel()
+    found = [log_bayes_factor(ended, ranks(requests.scores), strata)]
     if reason == EXPIRED_CLASS:
         answered = requests.is_answered
         later = (requests.attempts[answered] > 1).astype(np.float64)
-        found += log_bayes_factor(requests.correct[answered], later, requests.groups[answered])
-    return float(special.expit(found))
+        found.append(log_bayes_factor(requests.correct[answered], later, requests.groups[answered]))
+    return float(special.expit(max([each for each in found if each], default=0.0)))

@@ -50,7 +50,7 @@ MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_pool_item_age_seconds", "seconds", "Median age of the items in the pool, from a sample; absent while it is empty.", lambda model: model.pool_item_age),
     Metric("credence_outbox_requests", "requests", "Label requests that are not published yet.", lambda model: model.outbox_size),
     Metric("credence_outcomes", "labels", "Outcomes in the estimates.", lambda model: model.outcomes, off_dashboards="labels by outcome show the same for every group"),
-    Metric("credence_model_unanswered_ratio", "ratio", "Share of the newest 20,000 ended label requests that were skipped or have expired; absent with fewer than 20.", lambda model: model.unanswered.share if model.unanswered.has_shares else None),
+    Metric("credence_model_unanswered_ratio", "ratio", "Share of the ended label requests, of those whose outcomes are kept, that were skipped or have expired; absent with fewer than 20.", lambda model: model.unanswered.share if model.unanswered.has_shares else None),
     Metric("credence_model_worst_case_ratio", "ratio", "Share of them whose items estimates allow to have any true class, because the reason why there is no label may depend on the item (`unanswered`); by so much accuracy intervals are wider. Absent with fewer than 20.", lambda model: model.unanswered.worst_case_share if model.unanswered.has_shares else None),
     Metric("credence_last_label_timestamp_seconds", "seconds", "When the newest label was given; absent before the first.", lambda model: model.last_label_at),
     Metric("credence_snapshot_timestamp_seconds", "seconds", "When the current estimates were computed.", lambda model: model.taken_at),

@@ -45,6 +45,30 @@ class CalibrationError:
         return 1 - self.beliefs.probability_below(threshold)
 
 
+@dataclass(frozen=True)
+class PossibleCalibrationError(CalibrationError):
+    """The same where labels are missing: of the labels that there are, and of what `others` add to them.
+
+    What is missing may make the ECE larger or smaller, and not evenly so: it may be 0 between two extremes
+    that are not. So it counts as above a threshold only if it is in all cases.
+    """
+
+    others: tuple[CalibrationError, ...] = ()
+
+    def interval(self, mass: float) -> tuple[Floats, Floats]:
+        """Interval that contains those of all cases."""
+        lowers, uppers = zip(
+            super().interval(mass), *(each.interval(mass) for each in self.others), strict=True
+        )
+        return np.min(lowers, axis=0), np.max(uppers, axis=0)
+
+    def probability_above(self, threshold: float) -> Floats:
+        """P(ECE > threshold), in the case where it is lowest."""
+        cases = [super().probability_above(threshold)]
+        cases += [each.probability_above(threshold) for each in self.others]
+        return np.asarray(np.min(cases, axis=0), np.float64)
+
+
 def calibration_error(*, beliefs: BetaMixture, scores: Floats, shares: Floats) -> CalibrationError:
     """ECE of every group, from the posterior of every (group, bin) [G * B], group by group.
 

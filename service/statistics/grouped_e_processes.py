@@ -28,7 +28,7 @@ from service.statistics.e_processes import (
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "changed")
 STATE: Final = (
     *("labels", "correct", "unanswered"),
-    *("reference_labels", "reference_correct", "now_labels", "now_correct"),
+    *("reference_labels", "reference_correct", "reference_unanswered", "now_labels", "now_correct"),
     *("baseline", "gains", "bets"),
 )  # columns of a checkpoint, from which evidence is continued when its labels are gone
 _AT_ONCE: Final = 1 << 16  # labels per portion; the last group may exceed it
@@ -47,6 +47,7 @@ class Tally(NamedTuple):
     unanswered: Floats  # of the labels that count for the group itself
     reference_labels: Floats
     reference_correct: Floats
+    reference_unanswered: Floats
     now_labels: Floats
     now_correct: Floats
 
@@ -96,6 +97,7 @@ class GroupedLabels:
             unanswered=own.astype(np.float64),
             reference_labels=by_time[:, 1].sum(axis=1),
             reference_correct=by_time[:, 1, 1] - reference,
+            reference_unanswered=reference.astype(np.float64),
             now_labels=by_time[:, 0].sum(axis=1),
             now_correct=by_time[:, 0, 1],
         )
@@ -113,6 +115,7 @@ class GroupEvidence:
     unanswered: Floats
     reference_labels: Floats
     reference_correct: Floats
+    reference_unanswered: Floats
     now_labels: Floats
     now_correct: Floats
     below: Floats  # against "the accuracy is the threshold or more"
@@ -131,7 +134,7 @@ class GroupEvidence:
         no, unknown = np.zeros(group_count), np.full(group_count, np.nan)
         nothing = np.zeros(0)
         gains = log_gains(nothing, nothing.astype(np.bool_), nothing.astype(np.intp), group_count)
-        return cls(*(no,) * 7, *(unknown,) * 7, gains, no_bets(group_count))
+        return cls(*(no,) * 8, *(unknown,) * 7, gains, no_bets(group_count))
 
     def part(self, which: Indices) -> GroupEvidence:
         """Of some groups."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,11 @@ from service.statistics import beta as betas
 from service.statistics.balance_heuristic import effective_counts, sums
 from service.statistics.beliefs import AccuracyBeliefs
 from service.statistics.bin_beliefs import BinBeliefs, FittedBins
-from service.statistics.calibration import CalibrationError, calibration_error
+from service.statistics.calibration import (
+    CalibrationError,
+    PossibleCalibrationError,
+    calibration_error,
+)
 from service.statistics.curve_fit import CurveFit
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
@@ -105,10 +110,13 @@ class GroupingBeliefs:
             np.where(has_labels & (self.labels_incorrect == 0), 1.0, upper),
         )
 
-    def counting(self, labelled: GroupingBeliefs) -> GroupingBeliefs:
-        """The same posteriors, which count those labels alone that others are of."""
-        names = ("labels", "correct", "labels_counted", "labels_correct", "fit")
-        return replace(self, **{name: getattr(labelled, name) for name in names})
+    def allowing_for(self, mixed: GroupingBeliefs, extremes: Sequence[GroupingBeliefs]) -> GroupingBeliefs:
+        """The same of the same labels, with accuracies of a mixture that allows for labels that are missing.
+
+        `extremes` are the posteriors with any of these labels.
+        """
+        ece = PossibleCalibrationError(**vars(self.ece), others=tuple(each.ece for each in extremes))
+        return replace(self, accuracy=mixed.accuracy, overall=mixed.overall, bins=mixed.bins, ece=ece)
 
     def accuracy_beliefs(self) -> AccuracyBeliefs:
         """The same for a task to read, as its only run; a copy, so that labels in flight can be counted."""

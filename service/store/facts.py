@@ -104,6 +104,10 @@ class RequestFacts:
         return {name: request for name, request in self.open.items() if request.opinion == 1}
 
 
+_LAST_ANSWERS = (b"heard|", b"unheard|")
+"""Fields that are no events (`expire_requests.lua`)."""
+
+
 class FactReader(ModelStore):
     """Reads one model's facts; `decay` is lambda of its traffic in 1/s."""
 
@@ -191,7 +195,11 @@ class FactReader(ModelStore):
             outbox_size=outbox_size,
             budget={k.decode(): int(v) for k, v in budget.items() if not k.endswith(_BUCKET)},
             buckets={k.removesuffix(_BUCKET).decode(): v for k, v in budget.items() if k.endswith(_BUCKET)},
-            tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
+            tallies={
+                _event_and_assessment(k): int(v)
+                for k, v in tallies.items()
+                if not k.startswith(_LAST_ANSWERS)
+            },
         )
 
     def counts_at(self, traffic: MarkedTraffic, times: Collection[float]) -> MarkedCounts:

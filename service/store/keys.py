@@ -28,7 +28,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:undecided` | sorted set | id of an item's first request, by its last label (s): whether somebody else is asked is to be decided | until then |
 | `P:{m}:barred` | hash | request id -> digests of those who have labelled its item, 8 bytes each | while open, if not the item's first |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
-| `P:{m}:tallies` | hash | `event|assessment` -> how often; `unheard|assessment` -> requests that expired since the last answer | for ever |
+| `P:{m}:tallies` | hash | `event|assessment` -> how often; `heard|assessment` -> time of the last answer (s); `unheard|assessment` -> requests issued since then that have expired | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack, or that the request was not answered), `attempt` if it was not the first; of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
 | `P:{m}:counts` | hash | `state`: counts of predictions, label requests and draws by earlier times (msgpack; `service/store/count_histories.py`); `digest` of it | of the last day and a half |

@@ -22,7 +22,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
-from service.store.records import Fact, LabelFact
+from service.store.records import SKIPPED, Fact, LabelFact
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
@@ -55,9 +55,12 @@ LIMIT = 40
 
 
 def outcome(
-    number: int, *, right: bool, region: str = "", grouping: str = "region", answered: int = -1
+    number: int, *, right: bool | None, region: str = "", grouping: str = "region", answered: int = -1
 ) -> OutcomeEntry:
-    """A label whose request was made at second `number`, and answered as number `answered` of all."""
+    """A label whose request was made at second `number`, and answered as number `answered` of all.
+
+    None of a request that was skipped.
+    """
     region = region or REGIONS[number % 3]
     fact = Fact(
         request_id=f"request-{number}",
@@ -73,6 +76,8 @@ def outcome(
     )
     position = (number if answered < 0 else answered, 0)
     given = LabelFact("cat" if right else "dog", float(position[0]), "")
+    if right is None:
+        given = LabelFact("", float(position[0]), "", unanswered=SKIPPED)
     return OutcomeEntry(position, position, grouping, fact, given)
 
 
@@ -150,7 +155,11 @@ def assert_same(found: Mapping[str, GroupingEvidence], expected: Mapping[str, Gr
 
 
 labels = st.lists(
-    st.tuples(st.booleans(), st.integers(0, 2), st.sampled_from(["region", "region", "device"])),
+    st.tuples(
+        st.sampled_from([True, False, None]),
+        st.integers(0, 2),
+        st.sampled_from(["region", "region", "device"]),
+    ),
     min_size=LIMIT,
     max_size=6 * LIMIT,
 )
@@ -159,7 +168,7 @@ labels = st.lists(
 @settings(deadline=None, max_examples=40)
 @given(labels, st.sampled_from([None, ReferenceWindow(-np.inf, 9.0, 0.0)]), st.integers(3, 11))
 def test_what_the_stream_lets_go_of_goes_on_to_count(
-    said: list[tuple[bool, int, str]], window: ReferenceWindow | None, every: int
+    said: list[tuple[bool | None, int, str]], window: ReferenceWindow | None, every: int
 ) -> None:
     entries = [
         outcome(number, right=right, region=REGIONS[region], grouping=grouping)
@@ -178,6 +187,15 @@ def test_what_the_stream_lets_go_of_goes_on_to_count(
     # So does a process that starts now.
     last = entries[max(0, len(entries) - LIMIT) :]
     assert_same(evidence(ledger_of(last), checkpoint=checkpoint, reference=window), found)
+
+
+def test_a_checkpoint_of_a_version_that_knew_no_unanswered_requests_is_read() -> None:
+    entries = [outcome(number, right=True) for number in range(2 * LIMIT)]
+    checkpoint = due(ledger_of(entries))
+    assert checkpoint is not None
+    for state in checkpoint.groupings:
+        del state.columns["unanswered"], state.columns["reference_unanswered"]
+    assert_same(evidence(ledger_of(entries), checkpoint=checkpoint), evidence(ledger_of(entries)))
 
 
 def test_without_the_checkpoint_what_is_gone_would_count_no_more() -> None:

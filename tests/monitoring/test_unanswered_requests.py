@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -30,6 +31,7 @@ def settings(**unanswered: str) -> Settings:
         "groupings": {REGION: {"by": "attribute", "attribute": REGION}},
         "assessments": {"ask": {"budget": {"labels": 1}}},
         "unanswered": unanswered,
+        "alerts": {"max_ece": 0.04},
         "forgetting": {"after_change": False},
     }
     return Settings.model_validate({"models": {"m": model}})
@@ -195,3 +197,66 @@ def test_shares_are_of_use_from_twenty_requests_on() -> None:
 def test_nothing_is_a_problem_without_requests() -> None:
     found = known([])
     assert (found.ended, found.share, found.is_problem) == (0, 0.0, False)
+
+
+def test_what_is_missing_at_random_makes_no_scores_look_miscalibrated() -> None:
+    correct = [number % 10 < 8 for number in range(3_000)]
+    missing = np.random.default_rng(0).random(3_000) < 0.3
+    entries = [entry(n, correct[n], SKIPPED if missing[n] else "") for n in range(3_000)]
+    found = estimated(entries)[ALL]
+    assert found.ece_above is not None
+    assert found.ece_above[0] < 0.5
+    assert (found.ece.lower[0], not found.miscalibrated[0]) == (0.0, True)
+    # Both extremes are possible.
+    assert found.ece.upper[0] > 0.15
+
+
+def test_requests_without_a_label_count_however_many_are_answered_after_them() -> None:
+    entries = [
+        entry(number, correct=True, missing=SKIPPED if number < 30 else "") for number in range(20_100)
+    ]
+    found = known(entries)
+    assert (found.ended, found.skipped, found.worst_case) == (20_100, 30, {SKIPPED_CLASS})
+
+
+def test_an_outage_while_scores_are_lower_says_nothing_of_the_items() -> None:
+    rng = np.random.default_rng(1)
+    entries = []
+    for number in range(2_000):
+        # Every second time, half of the requests expire, and all scores are lower.
+        is_out = number // 200 % 2 == 1
+        missing = EXPIRED if is_out and rng.random() < 0.5 else ""
+        score = 0.5 * rng.random() + (0.0 if is_out else 0.4)
+        entries.append(entry(number, correct=True, missing=missing, score=float(score)))
+    assert known(entries).worst_case == frozenset()
+
+
+def test_answers_of_later_attempts_tell_whatever_scores_say() -> None:
+    rng = np.random.default_rng(1)
+    entries = []
+    for number in range(10_000):
+        is_hard = rng.random() < 0.2
+        missing = EXPIRED if is_hard and rng.random() < 0.7 else ""
+        entries.append(
+            entry(
+                number,
+                bool(rng.random() < (0.6 if is_hard else 0.85)),
+                missing,
+                score=float(rng.random()),
+                attempt=2 if is_hard else 1,
+            )
+        )
+    assert known(entries).worst_case == {EXPIRED_CLASS}
+
+
+def test_the_label_of_a_corrected_skip_is_that_of_who_corrected_it() -> None:
+    ledger = OutcomeLedger(settings().cell_space("m"), may_err=True)
+    skip = entry(0, correct=True, missing=SKIPPED)
+    skip = msgspec.structs.replace(skip, label=msgspec.structs.replace(skip.label, annotator="ana"))
+    label = LabelFact("0", NOW + 60, "bob")
+    ledger.fold([skip, msgspec.structs.replace(skip, position=(2, 0), of=skip.position, label=label)])
+    ledger.place()
+    items = ledger.labelled_items(at=NOW + 60)
+    assert items is not None
+    assert [ledger.people[code] for code in items.people.tolist()] == [("", "bob")]
+    assert ledger.last_label_at == NOW + 60

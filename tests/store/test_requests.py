@@ -343,7 +343,7 @@ def test_a_request_that_ends_unanswered_gives_its_budget_back(site: Site) -> Non
     assert facts.open == {}
     assert facts.outbox_size == 0
     assert facts.budget == {"ask|0": 0}
-    assert facts.tallies == {("issued", "ask"): 2, ("expired", "ask"): 2, ("unheard", "ask"): 2}
+    assert facts.tallies == {("issued", "ask"): 2, ("expired", "ask"): 2}
     assert site.requests("m").due_requests(now=LATER) == []
 
 

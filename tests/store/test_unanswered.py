@@ -126,7 +126,8 @@ def test_a_corrected_skip_is_a_label_in_its_place(site: Site) -> None:
     labelling.send("a", "correction", "dog")
     assert outcome_log(site) == [(True, "dog")]
     found = ledger(site)
-    assert (found.rows, len(found), found.has_unanswered) == (1, 1, False)
+    assert (found.rows, len(found)) == (1, 1)
+    assert found.ended_requests(9).is_answered.all()
 
 
 def test_a_corrected_skip_may_be_corrected_again_and_retracted(site: Site) -> None:
@@ -139,7 +140,7 @@ def test_a_corrected_skip_may_be_corrected_again_and_retracted(site: Site) -> No
     labelling.send("a", "retraction")
     assert len(ledger(site)) == 0
     assert outcome_log(site) == [(True, "dog"), (True, "cat"), (True, "")]
-    assert not ledger(site).has_unanswered
+    assert len(ledger(site).ended_requests(9).reasons) == 0
 
 
 def test_an_item_without_a_label_is_without_one_for_whoever_draws_it_later(site: Site) -> None:
@@ -191,6 +192,19 @@ def test_while_nobody_answers_only_the_first_expired_requests_are_noted(connecti
     Labelling(site).send(answered, "answer", "cat")
     assert renew(site) == ["expired", "expired"]
     assert len(unanswered(site)) == MOST_UNHEARD + 2
+
+
+def test_all_that_expires_at_once_is_noted_if_others_of_that_time_were_answered(
+    connection: Connection,
+) -> None:
+    site = Site(connection, {"m": MODEL})
+    more = MOST_UNHEARD + 20
+    site.take_in([record(offset, message(f"i{offset:04}")) for offset in range(more)])
+    issue(site, draws_of(site), budget=1_000)
+    Labelling(site).send("i0000", "answer", "cat")
+    while renew(site):
+        pass
+    assert len(unanswered(site)) == more - 1
 
 
 def test_requests_without_a_label_are_no_labels_anywhere(site: Site) -> None:

@@ -69,7 +69,7 @@ class GroupEvidenceState(Document):
     """Anytime-valid evidence about one group, from the labels requested for its grouping."""
 
     labels: int = measure(
-        lambda evidence: evidence.state.labels,
+        lambda evidence: evidence.state.labels - evidence.state.unanswered,
         Metric(
             "credence_group_evidence_labels",
             "labels",
@@ -77,7 +77,7 @@ class GroupEvidenceState(Document):
         ),
     )
     reference_labels: int = measure(
-        lambda evidence: evidence.state.reference_labels,
+        lambda evidence: evidence.state.reference_labels - evidence.state.reference_unanswered,
         Metric(
             "credence_group_evidence_reference_labels",
             "labels",

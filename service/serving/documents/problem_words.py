@@ -175,7 +175,7 @@ def _requests_unanswered(problem: Problem) -> str:
 
 def _answers_missing(problem: Problem) -> str:
     return (
-        f"{words.percent(problem.share or 0)} of the newest requests lack a label. Whether it is missing may "
+        f"{words.percent(problem.share or 0)} of the requests lack a label. Whether it is missing may "
         f"depend on the item, so accuracy intervals are {100 * (problem.amount or 0):.1f} points wider."
     )
 

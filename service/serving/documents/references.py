@@ -38,7 +38,8 @@ def reference_summary(snapshot: ModelSnapshot) -> ReferenceSummary:
         collected = np.where(needed > 0, fillings[0].collected, 0)
         lacks = collected < needed
         if grouping.evidence is not None and snapshot.reference is not None:
-            labels += int(grouping.evidence.state.reference_labels.sum())
+            state = grouping.evidence.state
+            labels += int((state.reference_labels - state.reference_unanswered).sum())
         labels += int(collected.sum())
         wanted += int(needed.sum())
         incomplete += int(lacks.sum())

@@ -18,7 +18,7 @@ class ScoreBinAnswers(Document):
 
 
 class UnansweredState(Document):
-    """Ended label requests of a model, the newest 20,000."""
+    """Ended label requests of a model, of those whose outcomes are kept."""
 
     ended: int = Field(description="requests that were answered or skipped, or have expired")
     skipped: int

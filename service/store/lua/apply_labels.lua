@@ -211,8 +211,9 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     local now_in = event == 'skipped' and 's' or event == 'retracted' and 'r' or 'a'
     redis.call('HSET', asked, field, now_in .. struct.pack('>I4', since) .. item .. class .. entry .. seen .. digest .. '+')
     redis.call('HINCRBY', KEYS[5], event .. '|' .. assessment, 1)
-    -- Somebody answers: what expires from now on is noted again (expire_requests.lua).
+    -- Somebody answers: what was asked by now and expires is noted (expire_requests.lua).
     redis.call('HDEL', KEYS[5], 'unheard|' .. assessment)
+    redis.call('HSET', KEYS[5], 'heard|' .. assessment, now)
   elseif not mark then
     local vain = status == 'duplicate' and '=' or status == 'nothing_to_retract' and '-'
       or status == 'conflicting_label' and '!' or status == 'same_annotator' and '~'

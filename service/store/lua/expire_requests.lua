@@ -12,8 +12,9 @@
 -- deadline; so long after that one that was submitted is waited for.
 -- A closed request gives its budget back, and what the reserve paid to the reserve, unless the window is long over:
 -- nobody answered. It counts as closed since its deadline.
--- That an item was not labelled is its outcome (see apply_labels.lua). While an assessment gets no answer at all, only
--- the first ones are noted: that says nothing of the items, and would push the labels out of the stream.
+-- That an item was not labelled is its outcome (see apply_labels.lua). Of requests since whose issue their assessment got
+-- no answer at all, only the first ones are noted: that says nothing of the items, and would push the labels out of the
+-- stream.
 -- Returns per request 'expired', 'reissued', 'changed' (answered meanwhile) or 'submitted' (its answer is on its
 -- way); or 'fenced' alone.
 local MOST_UNHEARD = 256
@@ -30,6 +31,12 @@ local function give_back(assessment, window, from_reserve)
   if number and assessment .. '|' .. number == window and tonumber(used) > 0 then
     redis.call('HSET', KEYS[5], bucket, string.format('%s|%d%s', number, tonumber(used) - 1, rest))
   end
+end
+
+-- Whether it is noted that a request of this time was not answered.
+local function is_noted(assessment, issued)
+  if tonumber(redis.call('HGET', KEYS[6], 'heard|' .. assessment) or '-1') >= issued then return true end
+  return redis.call('HINCRBY', KEYS[6], 'unheard|' .. assessment, 1) <= MOST_UNHEARD
 end
 
 -- Append to the stream that an item was not labelled, and its further draws; the new entry's id, packed.
@@ -69,8 +76,10 @@ for r = 0, tonumber(ARGV[5]) - 1 do
     if deadline == '' then
       status = 'expired'
       local since = math.floor(tonumber(redis.call('ZSCORE', KEYS[3], id)))
-      local unheard, entry = redis.call('HINCRBY', KEYS[6], 'unheard|' .. stored[2], 1), string.sub(record, 18, 27)
-      if not stored[5] and unheard <= MOST_UNHEARD then entry = append(request, stored[2], attempt, ARGV[a + 7]) end
+      local entry = string.sub(record, 18, 27)
+      if not stored[5] and is_noted(stored[2], struct.unpack('>I4', record, 2)) then
+        entry = append(request, stored[2], attempt, ARGV[a + 7])
+      end
       record = 'e' .. struct.pack('>I4', since) .. string.sub(record, 6, 17) .. entry .. string.sub(record, 28)
       redis.call('HSET', asked, field, record)
       redis.call('DEL', request)

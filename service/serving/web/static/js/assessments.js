@@ -41,7 +41,7 @@ function missing({ ended, skipped, expired, worst_case_share }) {
   return h(
     "p",
     { class: "note" },
-    `Of the newest ${pluralize(ended, "request")} that ended, ${count(skipped)} were skipped and ${count(expired)} expired`,
+    `Of ${pluralize(ended, "request")} that ended, ${count(skipped)} were skipped and ${count(expired)} expired`,
     `${allowed}.`,
   );
 }
