@@ -229,11 +229,13 @@ def confusion_snapshot(
     *,
     labels: Labels,
     probability_sums: Mapping[int, Floats],
+    missing: Floats | None = None,
 ) -> ConfusionSnapshot | None:
     """The confusion matrix of a grouping by predicted class; None of a model with too many classes.
 
     Of all labels of the model, those without a group are left out. `probability_sums` has the weighted sums
-    of class probabilities of every predicted class.
+    of class probabilities of every predicted class, and `missing` the share of every group's items that may
+    have any true class [G], and so be errors of the most expensive kind.
     """
     classes = settings.classes
     if len(classes) > CONFUSION_CLASSES:
@@ -254,6 +256,9 @@ def confusion_snapshot(
         costs = cost_matrix(settings.costs, classes)[predicted]
         believed = confusion.cost_beliefs(costs)
         estimated = believed.estimate(mass=settings.interval, kind=settings.interval_kind)
+        if missing is not None:
+            more = missing * confusion.dearest(costs)
+            estimated = Estimate(estimated.lower, estimated.mean + more / 2, estimated.upper + more)
         cost = CostSnapshot(costs, believed, estimated)
     return ConfusionSnapshot(classes, confusion, confusion.mean(), confusion.labels, cost)
 

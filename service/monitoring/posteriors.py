@@ -65,6 +65,7 @@ def assess_groupings(
                 settings,
                 labels=labels,
                 probability_sums=probability_sums,
+                missing=weighted.missing_shares(index[name]),
             )
             if isinstance(grouping, ByClass)
             else None,
@@ -95,7 +96,7 @@ def _beliefs(
         return assessed(labels)
     found = [assessed(each) for each in imputed]
     mixed = mixed_beliefs(found)
-    return assessed(labels).allowing_for(mixed, found) if weighted.worst_case else mixed
+    return assessed(labels).allowing_for(mixed, found) if weighted.requested is not None else mixed
 
 
 def assess_groups(

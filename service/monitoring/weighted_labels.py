@@ -17,13 +17,14 @@ from service.monitoring.change_discounting import (
     LabelledGrouping,
     discount_changes,
 )
-from service.monitoring.group_index import GroupIndex
+from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.imputed_labels import extremes, imputed_labels
 from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
 from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.unanswered_requests import unanswered_requests
+from service.statistics.balance_heuristic import sums as summed
 from service.statistics.groups import Labels
 from service.statistics.ratios import ratio
 
@@ -46,28 +47,17 @@ class WeightedLabels:
     # of whether predictions are correct
     imputed: tuple[Labels, ...] = ()
     imputed_by_votes: tuple[Labels, ...] = ()  # the same, weighted for groups by votes
-    worst_case: bool = False  # whether items without a label are among the imputed ones
+    requested: Labels | None = None  # with the items that may have any true class, if there are any
 
-
-def weigh_model_labels(
-    settings: ModelSettings,
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    *,
-    now: float,
-    truth: LearnedTruth | None = None,
-) -> WeightedLabels:
-    """The same, with the decay and run length of a model's settings."""
-    decay, run_length = settings.label_decay_per_second, settings.change_run_length
-    return weigh_labels(
-        index,
-        ledger,
-        decay=decay,
-        run_length=run_length,
-        now=now,
-        truth=truth,
-        unanswered=unanswered_requests(settings, ledger).worst_case,
-    )
+    def missing_shares(self, groups: Groups) -> Floats | None:
+        """Share of the requested items of every group that may have any true class [G]; None without any."""
+        if self.requested is None:
+            return None
+        labels = groups.labels_of(self.requested)
+        of, weights = groups.cells[labels.cells], labels.weights * labels.freshness
+        without = weights * (labels.true_classes < NO_CLASS)
+        count = len(groups.names)
+        return ratio(summed(of, without, count), summed(of, weights, count), 0.0)
 
 
 def weigh_labels(
@@ -125,7 +115,28 @@ def weigh_labels(
         changes.changed,
         imputed,
         by_votes,
-        worst_case,
+        every.labels if worst_case else None,
+    )
+
+
+def weigh_model_labels(
+    settings: ModelSettings,
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    *,
+    now: float,
+    truth: LearnedTruth | None = None,
+) -> WeightedLabels:
+    """The same, with the decay, the run length and the treatment of missing labels of a model's settings."""
+    decay, run_length = settings.label_decay_per_second, settings.change_run_length
+    return weigh_labels(
+        index,
+        ledger,
+        decay=decay,
+        run_length=run_length,
+        now=now,
+        truth=truth,
+        unanswered=unanswered_requests(settings, ledger).worst_case,
     )
 
 

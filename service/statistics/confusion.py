@@ -69,6 +69,11 @@ class Confusion:
         alpha, beta = betas.matching((mean - least) / span, np.maximum(variance, 0.0) / span**2)
         return CostBeliefs(alpha, beta, least, most)
 
+    def dearest(self, costs: Floats) -> Floats:
+        """By how much an error of the most expensive kind costs more than one of unknown kind does [G]."""
+        mean, _ = dirichlet.cost_moments(self.alpha, costs)
+        return np.asarray(costs.max(axis=1) - (mean if self.accuracy is not None else 0.0), np.float64)
+
     def most_frequent(self, count: int) -> tuple[Indices, Indices]:
         """The most frequent confusions, descending: groups and true classes [count]."""
         frequency = self.mean() * self.shares[:, None]

@@ -12,6 +12,8 @@ from benchmarks.several_labels import NOW, REGION, Items, World, labelled, traff
 from service.config.model import ModelSettings
 from service.config.settings import Settings
 from service.domain.groupings import ALL
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import tables
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.outcome_aggregates import EXPIRED_CLASS, SKIPPED_CLASS
 from service.monitoring.outcome_table import OutcomeLedger
@@ -260,3 +262,35 @@ def test_the_label_of_a_corrected_skip_is_that_of_who_corrected_it() -> None:
     assert items is not None
     assert [ledger.people[code] for code in items.people.tolist()] == [("", "bob")]
     assert ledger.last_label_at == NOW + 60
+
+
+def test_what_is_missing_may_be_errors_of_the_most_expensive_kind() -> None:
+    model = {
+        "classes": ["0", "1", "2"],
+        "score_bins": 10,
+        "groupings": {"class": {"by": "predicted_class"}},
+        "assessments": {"ask": {"grouping": "class", "budget": {"labels": 1}}},
+        "costs": {"default": 1, "mistakes": [{"predicted": "0", "true": "2", "cost": 100}]},
+        "forgetting": {"after_change": False},
+    }
+    made = Settings.model_validate({"models": {"m": model}})
+    space = made.cell_space("m")
+    traffic = Traffic(tables(space))
+    traffic.landmark = NOW
+    for table in traffic.tables.values():
+        for block in table.blocks.values():
+            for column in (block.counts, block.weights, block.score_sums):
+                column[:1, :1] = 1
+    entries = []
+    for number in range(1_000):
+        # A tenth are of class 2, which nobody can tell.
+        true = "0000000012"[number % 10]
+        each = entry(number, correct=True, missing=SKIPPED if true == "2" else "", score=0.05)
+        label = msgspec.structs.replace(each.label, true_class="" if true == "2" else true)
+        entries.append(msgspec.structs.replace(each, label=label))
+    ledger, index = labelled(entries, space, traffic, may_err=False)
+    found = assess_groupings(
+        settings=made.models["m"], index=index, probability_sums={}, ledger=ledger, at=NOW
+    )["class"].cost
+    assert found is not None
+    assert found.lower[0] < 0.1 * 1 + 0.1 * 100 < found.upper[0]
