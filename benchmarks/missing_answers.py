@@ -9,16 +9,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from benchmarks.several_labels import BINS, NOW, REGION, Items, World, labelled, traffic_of
+from benchmarks.several_labels import (
+    NOW,
+    REGION,
+    Items,
+    World,
+    ends_of,
+    labelled,
+    settings_of,
+    traffic_of,
+)
 from service.config.settings import Settings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import CellSpace
-from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.unanswered_requests import unanswered_requests
@@ -79,24 +87,6 @@ class Found(NamedTuple):
     worst_case: float  # share of requests that the default allows any true class for
 
 
-def settings_of(**unanswered: str) -> Settings:
-    """The configuration."""
-    return Settings.model_validate(
-        {
-            "models": {
-                "m": {
-                    "classes": [str(number) for number in range(WORLD.classes)],
-                    "score_bins": BINS,
-                    "groupings": {REGION: {"by": "attribute", "attribute": REGION}},
-                    "assessments": {"ask": {"grouping": REGION, "budget": {"labels": 1}}},
-                    "unanswered": unanswered,
-                    "forgetting": {"after_change": False},
-                }
-            }
-        }
-    )
-
-
 def predictions(rng: np.random.Generator) -> tuple[Items, Floats]:
     """The traffic, and how hard its items are: their ranks, from 0 to 1 [N]."""
     regions = rng.integers(0, WORLD.regions, TRAFFIC)
@@ -113,7 +103,7 @@ def predictions(rng: np.random.Generator) -> tuple[Items, Floats]:
 def run_once(way: str, labels: int, seed: int, run: int) -> Found:
     """One run with so many requests per region: a function of its arguments alone."""
     rng = np.random.default_rng([seed, run])
-    space = settings_of().cell_space("m")
+    space = settings_of(WORLD).cell_space("m")
     items, hardness = predictions(rng)
     chosen = np.concatenate(
         [rng.permutation(np.flatnonzero(items.regions == r))[:labels] for r in range(WORLD.regions)]
@@ -126,9 +116,9 @@ def run_once(way: str, labels: int, seed: int, run: int) -> Found:
     traffic = traffic_of(items, space, WORLD)
     truth = [items.correct[items.regions == r].mean() for r in range(WORLD.regions)]
     random = {"skipped": "at_random", "expired": "at_random"}
-    default, share = _estimates(entries, settings_of(), space, traffic)
+    default, share = _estimates(entries, settings_of(WORLD), space, traffic)
     return Found(
-        _estimates(entries, settings_of(**random), space, traffic)[0],
+        _estimates(entries, settings_of(WORLD, unanswered=random), space, traffic)[0],
         default,
         np.array([*truth, items.correct.mean()]),
         share,
@@ -159,16 +149,7 @@ def _estimates(
     model = settings.models["m"]
     ledger, index = labelled(entries, space, traffic, may_err=False)
     found = assess_groupings(settings=model, index=index, probability_sums={}, ledger=ledger, at=NOW)
-    of_all, regions = found[ALL].accuracy, found[REGION]
-    order = [regions.groups.index(str(number)) for number in range(WORLD.regions)]
-    ends: list[Any] = [
-        np.append(own[order], whole)
-        for own, whole in (
-            (regions.accuracy.lower, of_all.lower),
-            (regions.accuracy.upper, of_all.upper),
-        )
-    ]
-    return np.array(ends), unanswered_requests(model, ledger).worst_case_share
+    return ends_of(found, WORLD), unanswered_requests(model, ledger).worst_case_share
 
 
 COLUMNS: Final = (

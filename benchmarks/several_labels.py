@@ -25,6 +25,7 @@ from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.label_truth import LearnedTruth, learn_truth
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
@@ -87,8 +88,8 @@ class Items(NamedTuple):
         return correct
 
 
-def settings_of(world: World) -> Settings:
-    """The configuration of a world."""
+def settings_of(world: World, **more: object) -> Settings:
+    """The configuration of a world, with more keys of its model."""
     return Settings.model_validate(
         {
             "models": {
@@ -97,8 +98,8 @@ def settings_of(world: World) -> Settings:
                     "score_bins": BINS,
                     "groupings": {REGION: {"by": "attribute", "attribute": REGION}},
                     "assessments": {"ask": {"grouping": REGION, "budget": {"labels": 1}}},
-                    "labels_per_item": {"most": 2},
                     "forgetting": {"after_change": False},
+                    **more,
                 }
             }
         }
@@ -189,7 +190,10 @@ class Found(NamedTuple):
 def run_once(world: World, seed: int, run: int) -> Found:
     """One run: a function of its arguments alone."""
     rng = np.random.default_rng([seed, run])
-    model, space = settings_of(world).models["m"], settings_of(world).cell_space("m")
+    model, space = (
+        settings_of(world, labels_per_item={"most": 2}).models["m"],
+        settings_of(world).cell_space("m"),
+    )
     items = predictions(world, rng)
     chosen = np.concatenate(
         [rng.permutation(np.flatnonzero(items.regions == r))[: world.labels] for r in range(world.regions)]
@@ -246,6 +250,11 @@ def estimates(
     found = assess_groupings(
         settings=model, index=index, probability_sums={}, ledger=ledger, at=NOW, truth=truth
     )
+    return ends_of(found, world)
+
+
+def ends_of(found: Mapping[str, GroupingSnapshot], world: World) -> Floats:
+    """Ends of the intervals of all regions and of all traffic [2, regions + 1]."""
     of_all, regions = found[ALL].accuracy, found[REGION]
     order = [regions.groups.index(str(number)) for number in range(world.regions)]
     ends: list[Any] = [

@@ -237,7 +237,7 @@ def _changes(
     undated = []
     for group in np.flatnonzero(changed).tolist():
         if (dated := watched.base_changes.get(group)) is not None:
-            since = collected.state.now_labels[group] - base.now_labels[group]
+            since = (collected.state.answered_now - base.answered_now)[group]
             found[group] = msgspec.structs.replace(dated, labels=dated.labels + int(since))
         elif before is not None and same[group] and group in before.changes:
             found[group] = before.changes[group]

@@ -148,6 +148,11 @@ class GroupEvidence:
         return GroupEvidence(**columns)
 
     @property
+    def answered_now(self) -> Floats:
+        """Labels that were compared with a complete reference, up to the same number [G]."""
+        return self.now_labels - (self.unanswered - self.reference_unanswered)
+
+    @property
     def is_closed(self) -> Flags:
         """Whether the reference is complete, as labels have been compared with it [G]."""
         return (self.now_labels > 0) & ~np.isnan(self.baseline)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
 import pytest
+from deferred_jobs import Later
 
 from benchmarks.several_labels import (
     NOW,
@@ -26,29 +25,12 @@ from service.store.outcome_entries import OutcomeEntry
 from service.store.records import LabelFact
 
 WORLD = World(labels=30)
-SETTINGS = settings_of(WORLD)
+SETTINGS = settings_of(WORLD, labels_per_item={"most": 2})
 SPACE = SETTINGS.cell_space("m")
 ITEMS = predictions(WORLD, np.random.default_rng(1))
 TRAFFIC = traffic_of(ITEMS, SPACE, WORLD)
 ENTRIES = outcomes(ITEMS, np.arange(60), People(WORLD, np.random.default_rng(2)), SPACE)[0]
 REST = 30.0
-
-
-class Later(Executor):
-    """Keeps what it is given until `run` is called."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self.waiting.append(lambda: future.set_result(fn(*args, **kwargs)))
-        return future
-
-    def run(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for each in waiting:
-            each()
 
 
 class Watched:

@@ -229,6 +229,15 @@ def test_a_confirmed_change_keeps_its_time_when_its_labels_are_gone() -> None:
     assert dated.labels == change.labels + 10
 
 
+def test_labels_since_a_change_are_no_requests_without_one() -> None:
+    entries = [outcome(number, right=number < 150, region="north") for number in range(300)]
+    ledger = ledger_of(entries)
+    checkpoint, change = due(ledger), evidence(ledger)["region"].changes
+    later = [outcome(number, right=None, region="north") for number in range(300, 310)]
+    now = evidence(ledger_of([*entries, *later]), checkpoint=checkpoint)["region"].changes
+    assert [each.labels for each in now.values()] == [each.labels for each in change.values()]
+
+
 def test_once_a_reference_is_set_evidence_begins_again() -> None:
     entries = [outcome(number, right=True) for number in range(2 * LIMIT)]
     checkpoint = due(ledger_of(entries))

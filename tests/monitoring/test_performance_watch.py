@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 import pytest
+from deferred_jobs import Later
 
 from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
@@ -21,23 +22,6 @@ from service.store.records import PoolRecord
 NOW = 1_800_000_000.0
 REST = 30.0
 CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 50}}
-
-
-class Later(Executor):
-    """Keeps what it is given until `run` is called."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self.waiting.append(lambda: future.set_result(fn(*args, **kwargs)))
-        return future
-
-    def run(self) -> None:
-        for each in self.waiting:
-            each()
-        self.waiting = []
 
 
 def facts() -> PerformanceFacts:
