@@ -74,7 +74,6 @@ def model_monitor(
             model,
             model_settings,
             executor or ImmediateExecutor(),
-            rng.spawn(1)[0],
             rest_seconds=settings.schedule.performance_seconds,
         ),
     )

@@ -40,10 +40,12 @@ class AnnotatorWatch:
     model: str
     settings: ModelSettings
     executor: Executor  # learns it
-    rng: np.random.Generator  # spawns a generator for every learning
     rest_seconds: float  # from the end of one learning to the next
 
     def __post_init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         # Within the round: without anything learned, labels would be taken for the truth.
         self._job = BackgroundJob[LearnedAnnotators](ImmediateExecutor(), self.rest_seconds)
         self._learned_from: tuple[OutcomeLedger, int] | None = None  # and how often its labels had changed
@@ -59,7 +61,8 @@ class AnnotatorWatch:
         if not self._job.is_due(now) or self._learned_from == (ledger, ledger.label_changes):
             return
         items = ledger.labelled_items(at=now)
-        if items is None or not len(items.rows):
+        if items is None or not items.original.any():
+            self._forget()
             return
         is_first = self.learned is None
         most = _FIRST_LEARNED_FROM if is_first else LEARNED_FROM
@@ -72,7 +75,6 @@ class AnnotatorWatch:
             index[grouping],
             grouping=grouping,
             settings=self.settings,
-            rng=self.rng.spawn(1)[0],
         )
         self._take(now)
         if is_first and self.learned is not None:
@@ -108,10 +110,10 @@ def _learn(
     *,
     grouping: str,
     settings: ModelSettings,
-    rng: np.random.Generator,
 ) -> LearnedAnnotators:
     policy = settings.labels_per_item
-    of_truth, of_quality = rng.spawn(2)
+    # Replicas that have the same labels learn the same, so that their alerts agree.
+    of_truth, of_quality = np.random.default_rng(len(items.items)).spawn(2)
     truth = learn_truth(
         items,
         people,

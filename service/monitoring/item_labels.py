@@ -18,7 +18,9 @@ _COLUMNS = {
     "delay": np.float32,
     "person": np.int32,
     "label": np.int16,
+    "as_given": np.int16,
 }
+"""`as_given` is the label before any correction."""
 
 _RETRACTED, _UNANSWERED = -1, -2  # in place of a class
 
@@ -33,6 +35,7 @@ class GivenLabels:
     items: Ints  # key of the item's outcome
     people: Indices  # codes of who gave each
     classes: Indices  # index of the class; one that the model has no more has a higher one
+    as_given: Indices  # that of the label before any correction
     delays: Floats  # from the first issue of the label's request to the label, seconds
 
 
@@ -64,7 +67,8 @@ class ItemLabels:
             # Clocks of people and of Credence may differ.
             delay=[max(0.0, entry.label.time - entry.fact.requested_at) for entry in entries],
             person=[self._code(entry) for entry in entries],
-            label=[self._class(entry) for entry in entries],
+            label=(labels := [self._class(entry) for entry in entries]),
+            as_given=labels,
         )
 
     def revise(self, entry: OutcomeEntry) -> Position | None:
@@ -82,6 +86,7 @@ class ItemLabels:
         if self._columns["label"][row] == _UNANSWERED:
             self._columns["person"][row] = self._code(entry)
             self._columns["given_at"][row] = entry.label.time
+            self._columns["as_given"][row] = self._class(entry)
         self._columns["label"][row] = self._class(entry)
         return key_position(int(self._columns["item"][row]))
 
@@ -101,6 +106,7 @@ class ItemLabels:
             columns["item"][chosen],
             columns["person"][chosen].astype(np.intp),
             columns["label"][chosen].astype(np.intp),
+            columns["as_given"][chosen].astype(np.intp),
             columns["delay"][chosen].astype(np.float64),
         )
 

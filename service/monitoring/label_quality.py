@@ -97,7 +97,9 @@ def _shared_labels(items: LabelledItems, *, most: int) -> tuple[SharedLabels, bo
     counts = np.bincount(items.items, minlength=len(items.rows))
     # A label of an item counts once, however many of its predictions it says something about.
     is_shared = items.original & (counts > 1)
-    strata = np.where(items.original, items.agrees[starts], _PAIR)
+    # Before any correction: that is what the second label was asked for.
+    agreed = items.as_given[starts] == items.predicted
+    strata = np.where(items.original, agreed, _PAIR)
     weights = inclusion_weights(strata, is_shared)
     place = np.arange(len(items.items)) - starts[items.items]
     kept = np.flatnonzero(is_shared[items.items] & (place < most))

@@ -34,6 +34,7 @@ class LabelledItems:
     items: Indices  # item of every label [M]
     people: Indices  # code of who gave it [M]
     classes: Indices  # index of its class [M]
+    as_given: Indices  # the same before any correction [M]
     delays: Floats  # from the first issue of its request to the label, seconds [M]
     original: Flags  # whether labels were requested for this prediction, not for an earlier one [N]
 
@@ -45,18 +46,22 @@ class LabelledItems:
 
     def newest(self, count: int) -> LabelledItems:
         """The last items."""
-        first = max(0, len(self.rows) - count)
-        kept = self.items >= first
+        return self.part(np.arange(len(self.rows)) >= len(self.rows) - count)
+
+    def part(self, which: Flags) -> LabelledItems:
+        """Some items [N] with their labels."""
+        kept, numbers = which[self.items], np.cumsum(which) - 1
         return LabelledItems(
-            rows=self.rows[first:],
-            cells=self.cells[first:],
-            predicted=self.predicted[first:],
-            scores=self.scores[first:],
-            items=self.items[kept] - first,
+            rows=self.rows[which],
+            cells=self.cells[which],
+            predicted=self.predicted[which],
+            scores=self.scores[which],
+            items=numbers[self.items[kept]],
             people=self.people[kept],
             classes=self.classes[kept],
+            as_given=self.as_given[kept],
             delays=self.delays[kept],
-            original=self.original[first:],
+            original=self.original[which],
         )
 
 
@@ -130,7 +135,8 @@ def learn_truth(
 
     Before any label, people are expected to be right in this share of items (`reliability`).
     """
-    items = items.newest(LEARNED_FROM)
+    # People label an item once, however often it is predicted.
+    items = items.part(items.original).newest(LEARNED_FROM)
     known, codes = np.unique(items.people, return_inverse=True)
     items, people = replace(items, people=codes), [people[code] for code in known.tolist()]
     middle, mean = float(np.median(items.scores)), items.scores.mean()

@@ -134,6 +134,7 @@ class OutcomeLedger(SummedOutcomes):
             items=np.repeat(np.arange(len(chosen)), counts),
             people=given.people[labels],
             classes=given.classes[labels],
+            as_given=given.as_given[labels],
             delays=given.delays[labels],
             original=original[chosen],
         )

@@ -123,8 +123,8 @@ def krippendorff_alpha(
     """Alpha of nominal labels, with the ends of its interval: lower end, alpha, upper end.
 
     It is 1 if all agree, and 0 if they agree as often as by chance. Any number of labels per item is allowed.
-    The interval is from the Bayesian bootstrap of items, so it has no width if all agree. None if no item is
-    shared, or all labels are one class.
+    The interval is from the Bayesian bootstrap of items, with half an item more that agrees and half a one
+    that does not, as that of `agreement`. None if no item is shared, or all labels are one class.
     """
     first, _ = labels.pairs
     paired = np.flatnonzero((labels.counts > 1)[labels.items])
@@ -140,15 +140,18 @@ def krippendorff_alpha(
     size = weights.sum() ** 2 / (weights**2).sum()
     correction = (size - 1) / size
 
-    def alpha_of(items: Floats) -> Floats:
+    def alpha_of(items: Floats, more: Floats, less: Floats) -> Floats:
         totals = np.asarray(items @ by_class, np.float64)
         shares = totals / totals.sum(axis=1, keepdims=True)
         by_chance = 1 - (shares**2).sum(axis=1)
-        observed = items @ apart / totals.sum(axis=1)
+        observed = (items @ apart + less) / (totals.sum(axis=1) + more + less)
         return np.asarray(np.maximum(1 - correction * observed / by_chance, _LEAST_ALPHA), np.float64)
 
-    value = float(alpha_of(np.ones((1, len(labels.weights))))[0])
-    draws = alpha_of(_items_drawn(len(labels.weights), rng))
+    nothing = np.zeros(1)
+    value = float(alpha_of(np.ones((1, len(labels.weights))), nothing, nothing)[0])
+    typical = weights.sum() / np.count_nonzero(labels.counts > 1)
+    more, less = typical * rng.gamma(_JEFFREYS, size=(2, _DRAWS))
+    draws = alpha_of(_items_drawn(len(labels.weights), rng), more, less)
     tail = (1 - mass) / 2
     lower, upper = np.quantile(draws, [tail, 1 - tail]).tolist()
     return min(lower, value), value, max(upper, value)

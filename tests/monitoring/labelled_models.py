@@ -40,7 +40,10 @@ def labelling(
         scores=np.full(items, 0.9),
         items=of,
         people=people,
-        classes=(predicted[of] + wrong * rng.integers(1, len(CLASSES), size=2 * items)) % len(CLASSES),
+        classes=(
+            classes := (predicted[of] + wrong * rng.integers(1, len(CLASSES), size=2 * items)) % len(CLASSES)
+        ),
+        as_given=classes,
         delays=60.0 + 30.0 * people,
         original=np.ones(items, np.bool_),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from deferred_jobs import Later
@@ -21,7 +23,7 @@ from service.monitoring import annotator_watch
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.store.outcome_entries import OutcomeEntry
+from service.store.outcome_entries import OutcomeEntry, SharedDraw
 from service.store.records import LabelFact
 
 WORLD = World(labels=30)
@@ -36,13 +38,12 @@ REST = 30.0
 class Watched:
     """A watch, and a ledger that counts how often all labels are gathered."""
 
-    def __init__(self, entries: list[OutcomeEntry]) -> None:
+    def __init__(self, entries: list[OutcomeEntry | SharedDraw]) -> None:
         self.later = Later()
         self.gathered = 0
         self.ledger = self._ledger()
         self.add(entries)
-        rng = np.random.default_rng(3)
-        self.watch = AnnotatorWatch("m", SETTINGS.models["m"], self.later, rng, rest_seconds=REST)
+        self.watch = AnnotatorWatch("m", SETTINGS.models["m"], self.later, rest_seconds=REST)
 
     def _ledger(self) -> OutcomeLedger:
         watched = self
@@ -54,7 +55,7 @@ class Watched:
 
         return Counted(SPACE, may_err=True)
 
-    def add(self, entries: list[OutcomeEntry]) -> None:
+    def add(self, entries: list[OutcomeEntry | SharedDraw]) -> None:
         self.ledger.fold(entries)
         self.ledger.place()
 
@@ -125,6 +126,49 @@ def test_a_retracted_label_is_no_longer_known_of() -> None:
     watched.later.run()
     watched.refresh(2)
     assert watched.labels == labels_in(ENTRIES) - 1
+
+
+def test_once_all_labels_are_retracted_nothing_is_known() -> None:
+    watched = Watched(ENTRIES)
+    watched.refresh(0)
+    number = itertools.count(1)
+    for entry in ENTRIES:
+        revision = replace_entry(entry, "")
+        milliseconds, sequence = revision.position
+        watched.add([msgspec.structs.replace(revision, position=(milliseconds + next(number), sequence))])
+    watched.refresh(1)
+    watched.refresh(1 + REST)
+    assert watched.watch.learned is None
+    # What comes then is learned from within the round again.
+    watched.add([msgspec.structs.replace(ENTRIES[0], position=(10**6, 0), of=(10**6, 0), item=None)])
+    watched.refresh(2 + 2 * REST)
+    assert (watched.labels, watched.later.waiting) == (1, [])
+
+
+def test_two_processes_learn_the_same_from_the_same_labels() -> None:
+    first, second = Watched(ENTRIES), Watched(ENTRIES)
+    first.refresh(0)
+    second.refresh(100)
+    assert first.watch.learned is not None
+    assert second.watch.learned is not None
+    np.testing.assert_array_equal(
+        first.watch.learned.truth.reliability, second.watch.learned.truth.reliability
+    )
+
+
+def test_a_label_counts_once_however_often_its_item_is_predicted() -> None:
+    again = [
+        SharedDraw(
+            (10**6 + number, 0),
+            ENTRIES[0].position,
+            "ask",
+            msgspec.structs.replace(ENTRIES[0].fact, predicted_at=NOW + number),
+        )
+        for number in range(1, 20)
+    ]
+    watched = Watched([*ENTRIES, *again])
+    watched.refresh(0)
+    assert watched.labels == labels_in(ENTRIES)
 
 
 def test_labels_of_another_ledger_are_learned_from() -> None:

@@ -26,6 +26,7 @@ def quality_of(*items: dict[int, int], least: int = 1, people: Any = PEOPLE, **c
         items=of,
         people=given,
         classes=classes,
+        as_given=np.asarray(columns.get("as_given", classes)),
         delays=np.asarray(columns.get("delays", np.full(len(of), 60.0))),
         original=np.asarray(columns.get("original", np.ones(len(items), np.bool_))),
     )
@@ -37,6 +38,17 @@ def test_items_whose_first_label_is_the_predicted_class_stand_for_those_with_one
     assert found.agreement is not None
     assert found.agreement[1] == pytest.approx(3 / 4)
     assert found.shared_items == 2
+
+
+def test_an_item_stands_for_those_whose_first_label_said_the_same_before_it_was_corrected() -> None:
+    # The first label of the last item differed, and was corrected once the second one had said so.
+    labels = {0: 0, 1: 0}, {0: 0}, {0: 0}, {0: 0, 1: 0}, {0: 0, 1: 1}
+    plain = quality_of(*labels)
+    corrected = quality_of(*labels, as_given=[0, 0, 0, 0, 1, 0, 0, 1])
+    assert plain.agreement is not None
+    assert corrected.agreement is not None
+    assert plain.agreement[1] == pytest.approx(2 / 3)
+    assert corrected.agreement[1] == pytest.approx((4 / 2 * 1 + 1) / 5)
 
 
 def test_a_third_label_that_was_asked_for_because_two_differ_does_not_count() -> None:
@@ -69,7 +81,8 @@ def test_if_all_agree_there_is_an_interval_of_agreement_and_alpha_is_1() -> None
     found = quality_of({0: 0, 1: 0}, {0: 1, 1: 1}, {2: 0, 1: 0})
     assert found.agreement is not None
     assert found.agreement[0] < found.agreement[1] == found.agreement[2] == 1.0
-    assert found.alpha == (1.0, 1.0, 1.0)
+    assert found.alpha is not None
+    assert found.alpha[0] < found.alpha[1] == found.alpha[2] == 1.0
 
 
 def test_a_further_prediction_of_an_item_does_not_repeat_its_labels() -> None:

@@ -61,6 +61,7 @@ class Run:
             items=of,
             people=people_codes,
             classes=classes,
+            as_given=classes,
             delays=np.full(len(labels), 60.0),
             original=np.ones(ITEMS, np.bool_),
         )

@@ -60,8 +60,10 @@ def test_alpha_of_two_people_is_scotts_pi_corrected_for_small_samples() -> None:
     assert found[1] == pytest.approx(1 - (1 - pi) * 19 / 20)
 
 
-def test_alpha_is_1_if_all_agree() -> None:
-    assert alpha(labels_of(["1 2 1 2", "1 2 1 2"])) == (1.0, 1.0, 1.0)
+def test_alpha_is_1_if_all_agree_and_its_interval_says_from_how_few_labels() -> None:
+    lower, value, upper = alpha(labels_of(["1 2 1 2", "1 2 1 2"]))
+    assert (value, upper) == (1.0, 1.0)
+    assert lower < 0.5
 
 
 @pytest.mark.parametrize("rows", [["1 1 1", "1 1 1"], ["1 2 *", "* * 1"], ["1 2 1"]])
