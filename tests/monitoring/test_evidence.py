@@ -42,9 +42,8 @@ def sequence(correct: np.ndarray, seed: int = 0) -> LabelSequence:
     scores = np.random.default_rng(seed).beta(4, 1, len(correct))
     marks = mixed(np.arange(len(correct)) << 1 | correct)
     places = request_places((requested, "") for requested in (at + 0.5).tolist())
-    return LabelSequence(
-        marks, np.zeros(len(correct), np.intp), scores, correct, at, places, np.zeros(len(correct), np.bool_)
-    )
+    no = np.zeros(len(correct), np.bool_)
+    return LabelSequence(marks, np.zeros(len(correct), np.intp), scores, correct, no, at, places, no)
 
 
 def evidence(

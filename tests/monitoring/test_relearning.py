@@ -52,7 +52,8 @@ def placed(*, marks: np.ndarray, **columns: np.ndarray) -> OrderedOutcomes:
     """Outcomes of which each is a sum of its own, as columns [n]."""
     tallies = SumTallies()
     tallies.add(np.arange(len(marks)), marks)
-    return OrderedOutcomes(sums=np.arange(len(marks)), tallies=tallies, **columns)
+    answered = np.ones(len(marks), np.bool_)
+    return OrderedOutcomes(sums=np.arange(len(marks)), tallies=tallies, answered=answered, **columns)
 
 
 def columns_of(estimated: OrderedOutcomes) -> dict[str, np.ndarray]:
