@@ -11,7 +11,7 @@ _ROWS = """\
 File formats: csv (the first line names the columns), jsonl (an object in each line) and parquet (needs
 `pip install 'credence[parquet]'`). csv and jsonl may be compressed with gzip. Text is UTF-8. Empty cells of
 csv, and null, are missing values. Ids and classes stay text: 007 stays 007, and integers become their digits.
-Times are ISO 8601 (UTC unless an offset is given) or seconds since 1970.
+Times are ISO 8601 (UTC unless an offset is given) or seconds since 1970, in the years 2000 to 2099.
 
 Each row is checked as the consumer of the topic checks it. A bad row, which the consumer would refuse, is not
 sent. The first ten bad rows are named with line, column and reason, and the exit code is 1. All other rows
