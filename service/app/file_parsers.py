@@ -15,7 +15,9 @@ Times are ISO 8601 (UTC unless an offset is given) or seconds since 1970, in the
 
 Each row is checked as the consumer of the topic checks it. A bad row, which the consumer would refuse, is not
 sent. The first ten bad rows are named with line, column and reason, and the exit code is 1. All other rows
-are sent. With --strict nothing is sent if any row is bad; the file is then read twice.
+are sent. With --strict nothing is sent if any row is bad. The file is then read twice, and cannot be a pipe.
+If a row of csv with a quote is cut or cannot be parsed, it is unknown where the next row begins. Reading then
+ends with an error; the rows before are sent.
 The exit code is 0 only if every row is good and Kafka has acknowledged every message."""
 
 _PREDICTIONS = f"""\
