@@ -168,10 +168,16 @@ def test_what_no_request_could_accept_is_refused(row: dict[str, Any], reason: st
     assert refusal(rows_maker(), given).reason == reason
 
 
-def test_if_several_people_label_items_a_row_needs_an_annotator() -> None:
-    settings = settings_of(models={"m": SEVERAL})
-    assert refusal(rows_maker(settings), ANSWER).reason == "missing_field"
-    label = label_of(made(rows_maker(settings, annotator="ana"), ANSWER)[0])
+def test_if_several_people_label_items_a_row_needs_an_annotator(connection: Connection) -> None:
+    asking = Asking(connection, "a", model=SEVERAL)
+    assert refusal(asking.maker(), ANSWER).reason == "missing_field"
+    label = label_of(made(asking.maker(annotator="ana"), ANSWER)[0])
+    assert label.annotator == "ana"
+
+
+def test_a_column_that_is_not_read_does_not_override_the_annotator() -> None:
+    maker = rows_maker(None, "annotator=", annotator="ana")
+    label = label_of(made(maker, ANSWER | {"": "0", "annotator": "x"})[0])
     assert label.annotator == "ana"
 
 

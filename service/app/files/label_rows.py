@@ -93,11 +93,12 @@ class LabelRows:
 
     def used(self, available: Collection[str]) -> Collection[str]:
         """Those of the columns of a file that are read."""
-        return {self._columns.of(field) for field in ALL_FIELDS} & set(available)
+        used = {self._columns.of(field) for field in ALL_FIELDS}
+        return {name for name in available if name in used}
 
     def column_of(self, field: str) -> str:
         """The column of a field; empty if the file says its columns, and has none of it."""
-        column = self._columns.of(field)
+        column = self._columns.of(field) or ""
         return column if self._available is None or column in self._available else ""
 
     def begin(self, table: Table, source: str) -> None:
@@ -156,12 +157,14 @@ class LabelRows:
         fields = {
             field: convert(cell, column)
             for field, convert in FIELDS.items()
-            if (cell := row.cells.get(column := self._columns.of(field))) is not None
+            if (column := self._columns.of(field)) and (cell := row.cells.get(column)) is not None
         }
         if "request_id" not in fields and "item_id" not in fields:
             raise BadMessage("missing_field", "the row has neither item_id nor request_id")
         if "request_id" not in fields and fields.get("kind") in _OF_ANSWERS:
-            raise BadCell(self._columns.of("kind"), "a correction or retraction needs the request_id")
+            raise BadCell(
+                self._columns.of("kind") or "kind", "a correction or retraction needs the request_id"
+            )
         return {"model": self._models.of(row)} | fields
 
     def _add_items(self, model: str, drafts: Sequence[_Draft]) -> None:
