@@ -48,9 +48,9 @@ The columns are the fields of the contract: model, request_id, item_id, kind, tr
 
 A row with a request_id answers this request, or corrects or retracts its label. It needs the item_id too,
 unless the request is open. A row without a request_id answers the open request of its item_id. If several
-people label items, it answers the first open request that its annotator may answer. Each request gets one
-row. Items without an open request are counted as "not requested". They are not sent, and the exit code is
-still 0. Open requests are read from Redis.
+people label items, it answers the first open request that its annotator may answer. Each request is answered
+by the first row for it; a later row that names the request is bad. Items without an open request are counted
+as "not requested". They are not sent, and the exit code is still 0. Open requests are read from Redis.
 
 {_ROWS}
 

@@ -250,6 +250,50 @@ def test_the_second_person_answers_the_second_request(connection: Connection) ->
     assert asking.consume(one) == []
 
 
+BY_ITEM = {"item_id": "a", "true_class": "dog"}
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome"),
+    [
+        (BY_ITEM, NotRequested),
+        (ANSWER | {"true_class": "dog"}, BadMessage),
+        ({"request_id": REQUEST, "true_class": "dog"}, BadMessage),
+        ({"request_id": REQUEST, "item_id": "a", "kind": "skip"}, BadMessage),
+    ],
+)
+@pytest.mark.parametrize("first", [BY_ITEM, ANSWER, {"request_id": REQUEST, "true_class": "cat"}])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_request_is_answered_by_the_first_row_however_rows_name_it(
+    connection: Connection, first: dict[str, Any], second: dict[str, Any], outcome: type, *, together: bool
+) -> None:
+    asking = Asking(connection, "a")
+    maker = asking.maker()
+    rows = made(maker, first, second) if together else made(maker, first) + made(maker, second)
+    assert [type(one) for one in rows] == [Record, outcome]
+    if isinstance(rows[1], BadMessage):
+        assert rows[1].reason == "answered_before"
+    assert asking.consume(*rows) == []
+
+
+def test_an_answer_and_its_correction_may_be_in_one_file(connection: Connection) -> None:
+    asking = Asking(connection, "a")
+    rows = made(asking.maker(), BY_ITEM, ANSWER | {"kind": "correction"})
+    assert [type(one) for one in rows] == [Record, Record]
+    assert asking.consume(*rows) == []
+
+
+def test_somebody_who_has_labelled_the_item_is_refused_also_if_the_row_names_the_request(
+    connection: Connection,
+) -> None:
+    asking = Asking(connection, "a", model=SEVERAL)
+    asking.consume(*made(asking.maker(annotator="ana"), BY_ITEM))
+    asking.ask()
+    row = {"request_id": request_id_of("m", "a", 2), "true_class": "cat"}
+    assert refusal(asking.maker(annotator="ana"), row).reason == "same_annotator"
+    assert asking.consume(*made(asking.maker(annotator="ben"), row)) == []
+
+
 def test_somebody_who_has_labelled_the_item_is_refused_before(connection: Connection) -> None:
     asking = Asking(connection, "a", model=SEVERAL)
     row = {"item_id": "a", "true_class": "cat", "annotator": "ana"}
