@@ -11,11 +11,13 @@ _ROWS = """\
 File formats: csv (the first line names the columns), jsonl (an object in each line) and parquet (needs
 `pip install 'credence[parquet]'`). csv and jsonl may be compressed with gzip. Text is UTF-8. Empty cells of
 csv, and null, are missing values. Ids and classes stay text: 007 stays 007, and integers become their digits.
-Times are ISO 8601 (UTC unless an offset is given) or seconds since 1970.
+Times are ISO 8601 (UTC unless an offset is given) or seconds since 1970, in the years 2000 to 2099.
 
 Each row is checked as the consumer of the topic checks it. A bad row, which the consumer would refuse, is not
 sent. The first ten bad rows are named with line, column and reason, and the exit code is 1. All other rows
-are sent. With --strict nothing is sent if any row is bad; the file is then read twice.
+are sent. With --strict nothing is sent if any row is bad. The file is then read twice, and cannot be a pipe.
+If a row of csv with a quote is cut or cannot be parsed, it is unknown where the next row begins. Reading then
+ends with an error; the rows before are sent.
 The exit code is 0 only if every row is good and Kafka has acknowledged every message."""
 
 _PREDICTIONS = f"""\
@@ -46,9 +48,9 @@ The columns are the fields of the contract: model, request_id, item_id, kind, tr
 
 A row with a request_id answers this request, or corrects or retracts its label. It needs the item_id too,
 unless the request is open. A row without a request_id answers the open request of its item_id. If several
-people label items, it answers the first open request that its annotator may answer. Each request gets one
-row. Items without an open request are counted as "not requested". They are not sent, and the exit code is
-still 0. Open requests are read from Redis.
+people label items, it answers the first open request that its annotator may answer. Each request is answered
+by the first row for it; a later row that names the request is bad. Items without an open request are counted
+as "not requested". They are not sent, and the exit code is still 0. Open requests are read from Redis.
 
 {_ROWS}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from service.app.files.prediction_rows import PredictionRows
 from service.app.files.records import Record, RowMaker
 from service.app.files.report import Report
 from service.app.files.rows import Row, Table, UnusableFileError
+from service.app.plain_text import plain
 from service.app.wiring import connect, model_keys
 from service.config.loader import load_settings
 from service.config.settings import Settings
@@ -89,8 +91,11 @@ class _FileRun:
         kind = options.format or format_of(options.file)
         if kind is None:
             raise _misuse("--format", "is needed: the name of the file says none")
-        if options.file == STANDARD_INPUT and (kind == "parquet" or options.strict):
-            raise _misuse("-", "parquet and --strict need a file: standard input is read once, in order")
+        if (kind == "parquet" or options.strict) and _is_read_once(options.file):
+            raise _misuse(
+                plain(options.file),
+                "parquet and --strict need a regular file: standard input and pipes are read once, in order",
+            )
         self._kind: Format = kind
 
     def run(self) -> int:
@@ -137,6 +142,10 @@ class _FileRun:
                     notes.append(_unfinished(table.unit, next_number))
                 for note in notes:
                     print(f"note: {note}", file=sys.stderr)
+        if options.from_line > 1 and not report.read:
+            raise UnusableFileError(
+                options.file, f"no row begins at or after {table.unit} {options.from_line:,}"
+            )
         return not report.refused
 
     def _open(self, rows: RowMaker) -> AbstractContextManager[Table]:
@@ -156,24 +165,37 @@ class _FileRun:
         if self._options.file == STANDARD_INPUT:
             return None
         try:
-            stat = os.stat(self._options.file)  # noqa: PTH116 - a name of a pipe, too
+            status = os.stat(self._options.file)  # noqa: PTH116 - a name of a pipe, too
         except OSError:
             return None
-        return stat.st_size, stat.st_mtime_ns
+        return status.st_size, status.st_mtime_ns
+
+
+def _is_read_once(path: str) -> bool:
+    """Whether it has its content only once, as pipes have; what is not there is named when it is opened."""
+    try:
+        return path == STANDARD_INPUT or not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - also pipes
+    except OSError:
+        return False
 
 
 def _batches(rows: Iterator[Row], *, first: int) -> Iterator[list[Row]]:
-    """Rows from a number on, in batches of bounded size."""
+    """Rows from a number on, in batches of bounded size; those before a damage come before its error."""
     batch: list[Row] = []
     size = 0
-    for row in rows:
-        if row.number < first:
-            continue
-        batch.append(row)
-        size += row.size
-        if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+    try:
+        for row in rows:
+            if row.number < first:
+                continue
+            batch.append(row)
+            size += row.size
+            if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+    except UnusableFileError:
+        if batch:
             yield batch
-            batch, size = [], 0
+        raise
     if batch:
         yield batch
 

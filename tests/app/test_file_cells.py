@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -38,6 +39,7 @@ def refusal(convert: Callable[[Any, str], Any], cell: Any) -> str:
         (b"caf\xc3\xa9", "café"),
         (raw('"007"'), "007"),
         (raw("7"), "7"),
+        (raw("-0"), "-0"),
         (raw("123456789012345678901234567890"), "123456789012345678901234567890"),
     ],
 )
@@ -130,6 +132,13 @@ def test_milliseconds_are_not_taken_for_seconds(cell: Any) -> None:
     assert refusal(to_time, cell)
 
 
+@pytest.mark.parametrize(
+    "cell", [20_260_131, 202_601_311_200, "202601311200", "100000000", raw("20260131"), Decimal(20_260_131)]
+)
+def test_dates_without_signs_are_not_taken_for_seconds(cell: Any) -> None:
+    assert "must be seconds since 1970, in the years 2000 to 2099" in refusal(to_time, cell)
+
+
 @pytest.mark.parametrize("cell", ["[0.1, 0.9]", [0.1, 0.9], raw("[0.1, 0.9]")])
 def test_lists_of_numbers_are_lists_or_json(cell: Any) -> None:
     assert to_numbers(cell, "c") == [0.1, 0.9]
@@ -143,7 +152,7 @@ def test_nothing_else_becomes_a_list_of_numbers(cell: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ['{"a": 1, "b": null}', {"a": "1", "b": None}, [("a", "1")], raw('{"a": 1}')]
+    "cell", ['{"a": 1, "b": null}', {"a": "1", "b": None}, [("a", "1")], [(b"a", 1)], raw('{"a": 1}')]
 )
 def test_texts_by_name_are_objects_maps_or_json(cell: Any) -> None:
     assert to_texts(cell, "c") == {"a": "1"}
@@ -152,6 +161,15 @@ def test_texts_by_name_are_objects_maps_or_json(cell: Any) -> None:
 @pytest.mark.parametrize("cell", ["a", "[]x", raw("[1]"), {"a": 1.5}, 7])
 def test_nothing_else_becomes_texts_by_name(cell: Any) -> None:
     assert refusal(to_texts, cell)
+
+
+@pytest.mark.parametrize("name", [True, 1.5, None, {"k": "1"}, ["k"], b"\xff"])
+def test_names_of_a_map_must_be_text(name: Any) -> None:
+    assert refusal(to_texts, [(name, "x")])
+
+
+def test_a_name_that_is_twice_in_a_map_is_refused() -> None:
+    assert refusal(to_texts, [("1", "x"), (1, "y")]) == "a name is there twice"
 
 
 def test_a_payload_stays_as_it_is_written() -> None:
@@ -163,8 +181,19 @@ def test_a_payload_of_text_is_text() -> None:
     assert bytes(to_json("[1]", "c")) == b'"[1]"'
 
 
-def test_a_payload_that_json_cannot_hold_is_refused() -> None:
-    assert refusal(to_json, {1.5j: 2})
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {1.5j: 2},
+        float("nan"),
+        {"a": [float("inf")]},
+        b"hello",
+        [("k", b"\xff")],
+        functools.reduce(lambda inner, _: [inner], range(9_999), 1),
+    ],
+)
+def test_a_payload_that_json_cannot_hold_is_refused(cell: Any) -> None:
+    assert refusal(to_json, cell)
 
 
 @given(

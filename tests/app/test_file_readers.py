@@ -8,7 +8,7 @@ import io
 import json
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,37 @@ def test_rows_of_csv_are_those_that_were_written(
     path = written(tmp_path, text.getvalue())
     expected = [{name: cell for name, cell in zip(names, row, strict=True) if cell} for row in rows]
     assert cells_of(path, delimiter=delimiter) == expected
+
+
+@given(
+    table=tables(TEXT | st.just('a"\n1,2\n')),
+    broken=st.sets(st.integers(0, 20)),
+    row_bytes=st.integers(40, 200),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_row_of_csv_is_made_of_the_text_of_a_cell(
+    tmp_path: Path, table: tuple[list[str], list[list[str]]], broken: set[int], row_bytes: int
+) -> None:
+    rows = [["a", "b"], *([row[0], row[-1]] for row in table[1])]
+    text = b""
+    written_rows: dict[int, dict[str, str]] = {}
+    for number, row in enumerate(rows):
+        line = text.count(b"\n") + 1
+        cells = [b'"' + cell.replace('"', '""').encode() + b'"' for cell in row]
+        if number in broken and number:
+            # In the first cell, or after it.
+            cells[0] = cells[0][:1] + b"\xff" + cells[0][1:] if number % 2 else cells[0] + b" pipe"
+        else:
+            written_rows[line] = {name: cell for name, cell in zip("ab", row, strict=True) if cell}
+        text += b",".join(cells) + b"\n"
+    read: list[Row] = []
+    with table_of(written(tmp_path, text), row_bytes=row_bytes) as open_table, suppress(UnusableFileError):
+        read.extend(open_table.rows)
+    for row in read:
+        if row.problem is None:
+            assert row.cells == written_rows[row.number]
+        else:
+            assert row.problem.reason == "not_utf8"
 
 
 @given(
@@ -193,17 +224,44 @@ def test_rows_of_another_width_are_bad(tmp_path: Path) -> None:
     assert reasons(rows_of(path)) == [(2, "malformed_csv"), (3, None), (4, "malformed_csv")]
 
 
-@pytest.mark.parametrize("bad", ['"a"b,c', '"open', "a\rb,c"])
-def test_a_row_that_is_not_csv_is_bad_and_quotes_nothing(tmp_path: Path, bad: str) -> None:
-    *_, row = rows_of(written(tmp_path, f"a,b\n1,2\n{bad}\n"))
-    assert row.problem is not None
-    assert (row.number, row.problem.reason) == (3, "malformed_csv")
-    assert "open" not in row.problem.detail
+def test_a_row_with_a_line_break_without_quotes_is_bad_and_the_next_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b\n1,2\na\rb,c\n3,4\n")
+    assert reasons(rows_of(path)) == [(2, None), (3, "malformed_csv"), (4, None)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '"5" pipe\n3,4\nend"',
+        '"open\n3,4\n',
+        'a\rb,"open\n3,4\nend"',
+        f'"{"x" * ROW_BYTES}\n3,4\nend"',
+        f'{"x" * 2 * ROW_BYTES},"open\n3,4\nend"',
+        f'"open\n{"x" * 2 * ROW_BYTES}\n3,4\nend"',
+    ],
+)
+def test_after_a_row_whose_quotes_are_unknown_nothing_is_read(tmp_path: Path, bad: str) -> None:
+    with table_of(written(tmp_path, f"a,b\n1,2\n{bad}\n5,6\n")) as table:
+        assert next(table.rows).cells == {"a": "1", "b": "2"}
+        with pytest.raises(UnusableFileError, match=r"line 3: .* unknown where the next row begins") as error:
+            next(table.rows)
+    assert "open" not in str(error.value)
+    assert "xx" not in str(error.value)
 
 
 def test_a_row_that_is_not_utf_8_is_bad_and_the_next_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, b"a\n\xff\xfe\nc\n")
     assert reasons(rows_of(path)) == [(2, "not_utf8"), (3, None)]
+
+
+def test_lines_of_a_cell_that_is_not_utf_8_are_no_rows(tmp_path: Path) -> None:
+    path = written(tmp_path, b'a,b\n1,"caf\xe9\n3,4\n"\n5,6\n')
+    assert reasons(rows_of(path)) == [(2, "not_utf8"), (5, None)]
+
+
+def test_names_of_columns_that_are_not_utf_8_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UnusableFileError, match="the line that names the columns is not UTF-8"):
+        rows_of(written(tmp_path, b"caf\xe9\n1\n"))
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
@@ -214,12 +272,10 @@ def test_a_line_that_is_too_long_is_bad_and_the_next_is_read(tmp_path: Path, nam
     assert [row.problem and row.problem.reason for row in rows][-2:] == ["row_too_long", None]
 
 
-def test_a_quote_that_does_not_end_takes_no_more_than_a_row(tmp_path: Path) -> None:
-    path = written(tmp_path, 'a\n"open\n' + "1\n" * ROW_BYTES)
-    rows = rows_of(path)
-    assert reasons(rows)[0] == (2, "row_too_long")
-    assert len(rows) > ROW_BYTES / 2
-    assert {row.problem for row in rows[1:]} == {None}
+def test_control_characters_of_a_name_are_escaped(tmp_path: Path) -> None:
+    with pytest.raises(UnusableFileError) as error:
+        rows_of(tmp_path / "a\x1b[31m.csv")
+    assert r"a\x1b[31m.csv: no such file" in str(error.value)
 
 
 def test_csv_may_have_ten_thousand_columns(tmp_path: Path) -> None:
@@ -260,11 +316,82 @@ def test_without_pyarrow_the_error_says_how_to_install_it(
         rows_of(written(tmp_path, "", "rows.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (pa.array([[("k", "1")], [], None], pa.map_(pa.string(), pa.string())), [[("k", "1")], [], None]),
+        (pa.array([{"a": [1]}, None, {"a": None}]), [{"a": [1]}, None, {"a": None}]),
+        (pa.array([[1], [2]], pa.list_(pa.int64(), 1)), [[1], [2]]),
+        (pa.array([[1], None], pa.large_list(pa.int64())), [[1], None]),
+        (pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
+        (pa.array([7, None, 7]).dictionary_encode(), [7, None, 7]),
+    ],
+)
+@pytest.mark.parametrize("row_bytes", [1, ROW_BYTES])
+def test_values_of_all_kinds_of_columns_are_read(
+    tmp_path: Path, column: pa.Array, values: list[Any], row_bytes: int
+) -> None:
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"a": column}), path)
+    rows = rows_of(path, row_bytes=row_bytes)
+    if row_bytes == ROW_BYTES:
+        assert [row.cells.get("a") for row in rows] == values
+    assert {reason for _, reason in reasons(rows)} == {None if row_bytes == ROW_BYTES else "row_too_long"}
+
+
 def test_times_of_parquet_are_read_to_the_microsecond(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     nanoseconds = pa.array([1_769_860_800_123_456_789], pa.timestamp("ns", "Europe/Berlin"))
     parquet.write_table(pa.table({"time": nanoseconds}), path)
     assert cells_of(path) == [{"time": datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)}]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        pa.array([1_769_860_800_000_000, 1_769_860_800], pa.timestamp("s")),
+        pa.array([1_769_860_800_000_000_000, 1_769_860_800_000], pa.timestamp("ms")),
+    ],
+)
+def test_a_time_beyond_all_bounds_is_bad_and_the_next_is_read(tmp_path: Path, time: pa.Array) -> None:
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"time": time}), path)
+    assert reasons(rows_of(path)) == [(1, "invalid_field"), (2, None)]
+
+
+def test_a_value_of_parquet_that_is_too_long_is_bad_and_the_next_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    texts = ["a", "x" * 2 * ROW_BYTES, "b"]
+    for column in (pa.array(texts), pa.array(texts).dictionary_encode()):
+        parquet.write_table(pa.table({"a": column}), path)
+        assert reasons(rows_of(path)) == [(1, None), (2, "row_too_long"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.nulls(ROW_BYTES),
+        pa.array([True] * ROW_BYTES),
+        pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), ["x" * 100]),
+        pa.StructArray.from_arrays([pa.nulls(ROW_BYTES)], ["k"]),
+    ],
+)
+def test_a_list_that_is_longer_in_python_than_in_the_file_is_bad(tmp_path: Path, values: pa.Array) -> None:
+    path = tmp_path / "rows.parquet"
+    column = pa.ListArray.from_arrays(pa.array([0, len(values), len(values)], pa.int32()), values)
+    parquet.write_table(pa.table({"a": column}), path)
+    assert reasons(rows_of(path)) == [(1, "row_too_long"), (2, None)]
+
+
+def test_rows_of_parquet_have_the_size_of_their_values(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    # One value, stored once: the file is small, and its rows are not.
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 1_000, pa.int32()), ["x" * 1_000])
+    parquet.write_table(pa.table({"a": column}), path)
+    assert path.stat().st_size < 10_000
+    rows = rows_of(path)
+    assert len(rows) == 1_000
+    assert min(row.size for row in rows) >= 1_000
 
 
 def test_a_value_that_python_cannot_hold_is_bad_and_the_next_is_read(tmp_path: Path) -> None:

@@ -168,10 +168,16 @@ def test_what_no_request_could_accept_is_refused(row: dict[str, Any], reason: st
     assert refusal(rows_maker(), given).reason == reason
 
 
-def test_if_several_people_label_items_a_row_needs_an_annotator() -> None:
-    settings = settings_of(models={"m": SEVERAL})
-    assert refusal(rows_maker(settings), ANSWER).reason == "missing_field"
-    label = label_of(made(rows_maker(settings, annotator="ana"), ANSWER)[0])
+def test_if_several_people_label_items_a_row_needs_an_annotator(connection: Connection) -> None:
+    asking = Asking(connection, "a", model=SEVERAL)
+    assert refusal(asking.maker(), ANSWER).reason == "missing_field"
+    label = label_of(made(asking.maker(annotator="ana"), ANSWER)[0])
+    assert label.annotator == "ana"
+
+
+def test_a_column_that_is_not_read_does_not_override_the_annotator() -> None:
+    maker = rows_maker(None, "annotator=", annotator="ana")
+    label = label_of(made(maker, ANSWER | {"": "0", "annotator": "x"})[0])
     assert label.annotator == "ana"
 
 
@@ -242,6 +248,50 @@ def test_the_second_person_answers_the_second_request(connection: Connection) ->
     (one,) = made(asking.maker(annotator="ben"), row)
     assert label_of(one).request_id == request_id_of("m", "a", 2)
     assert asking.consume(one) == []
+
+
+BY_ITEM = {"item_id": "a", "true_class": "dog"}
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome"),
+    [
+        (BY_ITEM, NotRequested),
+        (ANSWER | {"true_class": "dog"}, BadMessage),
+        ({"request_id": REQUEST, "true_class": "dog"}, BadMessage),
+        ({"request_id": REQUEST, "item_id": "a", "kind": "skip"}, BadMessage),
+    ],
+)
+@pytest.mark.parametrize("first", [BY_ITEM, ANSWER, {"request_id": REQUEST, "true_class": "cat"}])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_request_is_answered_by_the_first_row_however_rows_name_it(
+    connection: Connection, first: dict[str, Any], second: dict[str, Any], outcome: type, *, together: bool
+) -> None:
+    asking = Asking(connection, "a")
+    maker = asking.maker()
+    rows = made(maker, first, second) if together else made(maker, first) + made(maker, second)
+    assert [type(one) for one in rows] == [Record, outcome]
+    if isinstance(rows[1], BadMessage):
+        assert rows[1].reason == "answered_before"
+    assert asking.consume(*rows) == []
+
+
+def test_an_answer_and_its_correction_may_be_in_one_file(connection: Connection) -> None:
+    asking = Asking(connection, "a")
+    rows = made(asking.maker(), BY_ITEM, ANSWER | {"kind": "correction"})
+    assert [type(one) for one in rows] == [Record, Record]
+    assert asking.consume(*rows) == []
+
+
+def test_somebody_who_has_labelled_the_item_is_refused_also_if_the_row_names_the_request(
+    connection: Connection,
+) -> None:
+    asking = Asking(connection, "a", model=SEVERAL)
+    asking.consume(*made(asking.maker(annotator="ana"), BY_ITEM))
+    asking.ask()
+    row = {"request_id": request_id_of("m", "a", 2), "true_class": "cat"}
+    assert refusal(asking.maker(annotator="ana"), row).reason == "same_annotator"
+    assert asking.consume(*made(asking.maker(annotator="ben"), row)) == []
 
 
 def test_somebody_who_has_labelled_the_item_is_refused_before(connection: Connection) -> None:

@@ -190,8 +190,8 @@ def test_standard_input_is_sent(send: Sender, monkeypatch: pytest.MonkeyPatch) -
     [
         (["-"], "--format: is needed"),
         (["rows.txt"], "--format: is needed"),
-        (["-", "--format", "parquet"], "standard input is read once"),
-        (["-", "--format", "csv", "--strict"], "standard input is read once"),
+        (["-", "--format", "parquet"], "need a regular file"),
+        (["-", "--format", "csv", "--strict"], "need a regular file"),
         (["rows.csv", "--model", "none"], "none: unknown model; configured: sorter"),
         (["rows.csv", "--column", "x"], "--column x: must be FIELD=COLUMN"),
     ],
@@ -199,6 +199,36 @@ def test_standard_input_is_sent(send: Sender, monkeypatch: pytest.MonkeyPatch) -
 def test_a_mistake_on_the_command_line_is_named(send: Sender, arguments: list[str], problem: str) -> None:
     assert send(*arguments) == 2
     assert problem in send.warned
+
+
+@pytest.mark.parametrize("options", [["--format", "csv", "--strict"], ["--format", "parquet"]])
+def test_a_pipe_is_refused_where_a_file_is_needed(send: Sender, tmp_path: Path, options: list[str]) -> None:
+    path = tmp_path / "a\x1b[31m"
+    os.mkfifo(path)
+    assert send(path, *options) == 2
+    assert "parquet and --strict need a regular file" in send.warned
+    assert "\x1b" not in send.warned
+
+
+def test_a_descriptor_of_a_pipe_is_refused_where_a_file_is_needed(send: Sender) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, f"{HEADER}a,cat,1,n\n".encode())
+    os.close(writer)
+    assert send(f"/dev/fd/{reader}", "--format", "csv", "--strict") == 2
+    os.close(reader)
+
+
+def test_rows_before_a_row_whose_quotes_are_unknown_are_sent(send: Sender, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "a,cat,1,n", 'b,cat,1,"5" pipe', "c,cat,1,n", 'end"', "d,cat,1,n")
+    assert send(path) == 1
+    assert send.items() == ["a"]
+    assert "line 3: ',' expected after '\"'. It is unknown where the next row begins" in send.warned
+    assert "Continue with --from-line 3" in send.warned
+
+
+def test_a_line_after_the_last_row_to_begin_at_is_an_error(send: Sender, tmp_path: Path) -> None:
+    assert send(csv_file(tmp_path, "a,cat,1,n"), "--from-line", "3") == 1
+    assert send.warned.endswith("rows.csv: no row begins at or after line 3\n")
 
 
 @pytest.mark.parametrize("delimiter", ["", "ab", '"'])

@@ -19,11 +19,11 @@ Converter = Callable[[Any, str], Any]
 _LONGEST_DIGITS = 256
 """Of an integer that is a name; Python does not print one of any length."""
 
-_EPOCH = re.compile(r"\d{9,12}(\.\d+)?")
+_EPOCH = re.compile(r"\d{9,12}(\.\d+)?", re.ASCII)
 """Seconds since 1970 as text; fewer digits may be a date (20260131)."""
 
-_END_OF_TIME = 253_402_300_800.0
-"""The year 10000, in seconds since the epoch; milliseconds are beyond."""
+_FIRST_SECOND, _LAST_SECOND = 946_684_800.0, 4_102_444_800.0
+"""The years 2000 and 2100 in seconds since 1970; 20260131 and milliseconds are not between them."""
 
 _KINDS = {
     bool: "a boolean",
@@ -50,7 +50,8 @@ def to_text(cell: Any, column: str) -> str:
         except UnicodeDecodeError:
             raise BadCell(column, "the text is not UTF-8") from None
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**_LONGEST_DIGITS:
-        return str(value)
+        # Of JSON its own digits: -0 is another id than 0.
+        return bytes(cell).decode() if isinstance(cell, msgspec.Raw) else str(value)
     raise BadCell(column, f"expected text or an integer, got {_kind(value)}")
 
 
@@ -91,8 +92,12 @@ def to_time(cell: Any, column: str) -> str:
         if isinstance(value, str):
             value = float(value) if _EPOCH.fullmatch(value) else datetime.fromisoformat(value)
         if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            if not 0 <= value < _END_OF_TIME:
-                raise BadCell(column, "the time must be in seconds since 1970")
+            if not _FIRST_SECOND <= value < _LAST_SECOND:
+                raise BadCell(
+                    column,
+                    "expected a time: a number must be seconds since 1970, in the years 2000 to 2099; write "
+                    "dates as 2026-01-31",
+                )
             value = datetime.fromtimestamp(float(value), UTC)
         elif isinstance(value, date) and not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day, tzinfo=UTC)
@@ -124,10 +129,17 @@ def to_texts(cell: Any, column: str) -> dict[str, str]:
     """
     value = _from_json(cell, column)
     if isinstance(value, list) and all(isinstance(each, tuple) for each in value):
-        value = dict(value)  # a map of Parquet
-    if not isinstance(value, dict):
+        pairs = value  # a map of Parquet
+    elif isinstance(value, dict):
+        pairs = list(value.items())
+    else:
         raise BadCell(column, f"expected an object, got {_kind(value)}")
-    return {name: to_text(each, column) for name, each in value.items() if each is not None}
+    names = [to_text(name, column) for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise BadCell(column, "a name is there twice")
+    return {
+        name: to_text(text, column) for name, (_, text) in zip(names, pairs, strict=True) if text is not None
+    }
 
 
 def to_json(cell: Any, column: str) -> Any:
@@ -137,9 +149,23 @@ def to_json(cell: Any, column: str) -> Any:
         BadCell: JSON cannot hold it.
     """
     try:
+        _check_json(cell, column)
         return msgspec.Raw(msgspec.json.encode(cell))
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         raise BadCell(column, "JSON cannot hold the value") from None
+
+
+def _check_json(value: Any, column: str) -> None:
+    """Refuse what the encoder would write as something else: null, or text of its own."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadCell(column, "the number is not finite")
+    if isinstance(value, bytes):
+        raise BadCell(column, "the value is binary, which JSON cannot hold; store text")
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            _check_json(each, column)
 
 
 def _parsed(cell: Any, column: str) -> Any:

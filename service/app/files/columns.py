@@ -59,9 +59,9 @@ class Columns:
         names = ", ".join([*fields, *(f"{each}NAME" for each in beginnings)])
         raise _misuse(option, f"must be FIELD=COLUMN; fields: {names}")
 
-    def of(self, field: str) -> str:
-        """The column of a field, whether or not the file has it; empty if it is not to be read."""
-        return self.renamed.get(field, field)
+    def of(self, field: str) -> str | None:
+        """The column of a field, whether or not the file has it; None if it is not to be read."""
+        return self.renamed.get(field, field) or None
 
     def of_names(self, prefix: str, available: Iterable[str]) -> dict[str, str]:
         """Columns by what follows a prefix: those of the file that have it, and the renamed ones."""
@@ -70,6 +70,14 @@ class Columns:
             if field.startswith(prefix):
                 found[field.removeprefix(prefix)] = column
         return {name: column for name, column in found.items() if name and column}
+
+    def left_out(self, prefix: str) -> set[str]:
+        """What follows a prefix in the fields that are not to be read."""
+        return {
+            field.removeprefix(prefix)
+            for field, column in self.renamed.items()
+            if field.startswith(prefix) and not column
+        }
 
     def check(self, available: Sequence[str], source: str, *, used: Collection[str]) -> None:
         """Check the columns that a file says before its rows, of which some are `used`.
@@ -86,10 +94,12 @@ class Columns:
     def missing_error(self, field: str, available: Sequence[str], source: str) -> UnusableFileError:
         """What to say of a file that has no column for a field."""
         column = self.of(field)
-        what = field if column in ("", field) else f"{plain_name(column)} ({field})"
+        what = field if column in (None, field) else f"{plain_name(column)} ({field})"
+        # Without a line of names, the first row would be printed here.
         return UnusableFileError(
             source,
-            f"there is no column {what}; it has {listed(available)}. Name one with --column {field}=COLUMN",
+            f"there is no column {what} among the {len(available):,} columns that the file names. Name one "
+            f"with --column {field}=COLUMN; the first line of csv must name the columns",
         )
 
 

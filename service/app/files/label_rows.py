@@ -11,7 +11,7 @@ from consumers.label_checks import ITEM_MISMATCH, LabelChecks
 from service.app.files.cells import Converter, to_text, to_time
 from service.app.files.columns import Columns, listed
 from service.app.files.records import Envelopes, Made, Models, Record, json_of
-from service.app.files.requested_items import RequestedItems
+from service.app.files.requested_items import Answer, RequestedItems
 from service.app.files.rows import BadCell, Row, Table
 from service.config.settings import Settings
 from service.domain.errors import BadMessage, ConfigurationError
@@ -43,15 +43,22 @@ class _Draft:
     Attributes:
         fields: of the message.
         made: what the row becomes, once that is decided.
+        is_by_item: whether the row names only the item.
     """
 
     row: Row
     fields: dict[str, Any]
     made: Made | None = None
+    is_by_item: bool = False
 
     def lacks(self, field: str) -> bool:
         """Whether it may become a record, and has no such field yet."""
         return self.made is None and field not in self.fields
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is a valid label that closes an open request."""
+        return isinstance(self.made, Record) and self.fields.get("kind") not in _OF_ANSWERS
 
 
 class LabelRows:
@@ -87,17 +94,18 @@ class LabelRows:
         self._keys = settings.vendors[self._vendor].label_key_bytes() if self._vendor else []
         self._annotator = annotator
         self._checks = checks
-        self._requested = RequestedItems(connect, self._vendor)
+        self._requested = RequestedItems(connect, checks.several, self._vendor)
         self._available: Sequence[str] | None = None
         self._envelopes = Envelopes(LABEL_TYPE)
 
     def used(self, available: Collection[str]) -> Collection[str]:
         """Those of the columns of a file that are read."""
-        return {self._columns.of(field) for field in ALL_FIELDS} & set(available)
+        used = {self._columns.of(field) for field in ALL_FIELDS}
+        return {name for name in available if name in used}
 
     def column_of(self, field: str) -> str:
         """The column of a field; empty if the file says its columns, and has none of it."""
-        column = self._columns.of(field)
+        column = self._columns.of(field) or ""
         return column if self._available is None or column in self._available else ""
 
     def begin(self, table: Table, source: str) -> None:
@@ -123,14 +131,14 @@ class LabelRows:
         drafts = [self._draft(row, now) for row in rows]
         for model, some in _by_model(draft for draft in drafts if draft.lacks("item_id")):
             self._add_items(model, some)
-        by_item = [draft for draft in drafts if draft.lacks("request_id")]
-        for draft in by_item:
-            # The id of the item's first request, for the checks: most labels answer that one.
-            draft.fields["request_id"] = request_id_of(draft.fields["model"], draft.fields["item_id"])
         for draft in drafts:
+            if draft.lacks("request_id"):
+                # The id of the item's first request, for the checks: most labels answer that one.
+                draft.fields["request_id"] = request_id_of(draft.fields["model"], draft.fields["item_id"])
+                draft.is_by_item = True
             if draft.made is None:
                 draft.made = self._record(draft.fields, now)
-        for model, some in _by_model(draft for draft in by_item if isinstance(draft.made, Record)):
+        for model, some in _by_model(draft for draft in drafts if draft.is_answer):
             self._add_requests(model, some, now)
         for draft in drafts:
             if draft.made is not None:
@@ -156,12 +164,14 @@ class LabelRows:
         fields = {
             field: convert(cell, column)
             for field, convert in FIELDS.items()
-            if (cell := row.cells.get(column := self._columns.of(field))) is not None
+            if (column := self._columns.of(field)) and (cell := row.cells.get(column)) is not None
         }
         if "request_id" not in fields and "item_id" not in fields:
             raise BadMessage("missing_field", "the row has neither item_id nor request_id")
         if "request_id" not in fields and fields.get("kind") in _OF_ANSWERS:
-            raise BadCell(self._columns.of("kind"), "a correction or retraction needs the request_id")
+            raise BadCell(
+                self._columns.of("kind") or "kind", "a correction or retraction needs the request_id"
+            )
         return {"model": self._models.of(row)} | fields
 
     def _add_items(self, model: str, drafts: Sequence[_Draft]) -> None:
@@ -175,9 +185,16 @@ class LabelRows:
                 draft.fields["item_id"] = item
 
     def _add_requests(self, model: str, drafts: Sequence[_Draft], now: float) -> None:
-        """Let labels that name only their item answer its open requests."""
-        labels = [(draft.fields["item_id"], draft.fields["annotator"] or "") for draft in drafts]
-        for draft, found in zip(drafts, self._requested.requests_for(model, labels), strict=True):
+        """Let each label answer an open request that no row before answers: the one that it names, if any."""
+        answers = [
+            Answer(
+                draft.fields["item_id"],
+                draft.fields["annotator"] or "",
+                "" if draft.is_by_item else draft.fields["request_id"],
+            )
+            for draft in drafts
+        ]
+        for draft, found in zip(drafts, self._requested.requests_for(model, answers), strict=True):
             if not isinstance(found, str):
                 draft.made = found
             elif found != draft.fields["request_id"]:

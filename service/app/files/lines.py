@@ -7,12 +7,14 @@ from typing import IO
 
 from service.domain.errors import BadMessage
 
+_QUOTE = b'"'
+
 
 class Lines:
     """Numbered lines, and how much of the current row was read.
 
-    Iterated, it gives lines as text. It raises `BadMessage` for a line that is not UTF-8, and for a row that
-    is too long, and then goes on with the next line.
+    Iterated, it gives lines as text. It raises `BadMessage` for a row that is too long, and then goes on with
+    the next line.
 
     Args:
         handle: of a file that was opened for reading bytes.
@@ -20,13 +22,15 @@ class Lines:
 
     Attributes:
         number: of the last line that was read, from 1; 0 before the first one.
+        has_quote: whether the current row has a quote, as far as it was read.
+        is_utf8: whether the text of the current row is UTF-8.
     """
 
     def __init__(self, handle: IO[bytes], *, row_bytes: int) -> None:
         self._handle = handle
         self._row_bytes = row_bytes
-        self._left = row_bytes
         self.number = 0
+        self.begin_row()
 
     @property
     def row_size(self) -> int:
@@ -36,6 +40,8 @@ class Lines:
     def begin_row(self) -> None:
         """Let the next line be the first one of a row."""
         self._left = self._row_bytes
+        self.has_quote = False
+        self.is_utf8 = True
 
     def read(self) -> bytes:
         """The next line with its end; empty at the end of the file.
@@ -47,10 +53,12 @@ class Lines:
         if not line:
             return line
         self.number += 1
+        self.has_quote |= _QUOTE in line
         if len(line) > self._left:
             # In pieces: its end may be far.
             while line and not line.endswith(b"\n"):
                 line = self._handle.readline(self._row_bytes)
+                self.has_quote |= _QUOTE in line
             raise BadMessage("row_too_long", f"the row is over {self._row_bytes} bytes")
         self._left -= len(line)
         return line
@@ -65,4 +73,6 @@ class Lines:
         try:
             return line.decode()
         except UnicodeDecodeError:
-            raise BadMessage("not_utf8", "the row is not UTF-8") from None
+            self.is_utf8 = False
+            # Quotes and line ends stay, so the parser still finds the end of the row.
+            return line.decode(errors="surrogateescape")

@@ -50,7 +50,7 @@ def open_rows(
         path: of the file; `-` is standard input.
         kind: its format; CSV and JSON lines may be compressed with gzip.
         delimiter: between the cells of CSV.
-        row_bytes: longest row of text.
+        row_bytes: longest row, as text or in memory.
         used: chooses the columns of Parquet that are read.
 
     Raises:
@@ -61,7 +61,7 @@ def open_rows(
         try:
             handle = _open(path, stack)
             if kind == "parquet":
-                table = parquet_table(handle, source, used=used)
+                table = parquet_table(handle, source, row_bytes=row_bytes, used=used)
             else:
                 text = _decompressed(handle, stack)
                 if kind == "csv":

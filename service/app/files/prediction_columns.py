@@ -38,6 +38,7 @@ class PredictionColumns:
         votes: column by classifier.
         probabilities: column of every class, in the model's order; empty if there are none.
         missing: attributes of the model's groupings that have no column.
+        left_out: names of attributes and of votes that are not read, by field.
     """
 
     fields: Mapping[str, str]
@@ -45,6 +46,7 @@ class PredictionColumns:
     votes: Mapping[str, str]
     probabilities: Sequence[str]
     missing: Sequence[str]
+    left_out: Mapping[str, Collection[str]]
 
     @classmethod
     def find(cls, columns: Columns, model: ModelSettings, available: Collection[str]) -> PredictionColumns:
@@ -54,19 +56,21 @@ class PredictionColumns:
             BadMessage: not every class has a column of its probability, or one has that is no class.
         """
         attributes = columns.of_names(ATTRIBUTE, available)
+        left_out = columns.left_out(ATTRIBUTE)
         missing = []
         for name in grouped_attributes(model):
-            if name in available and name not in ALL_FIELDS:
+            if name in available and name not in ALL_FIELDS and name not in left_out:
                 attributes.setdefault(name, name)
             elif name not in attributes:
                 missing.append(name)
         fields = {field: columns.of(field) for field in FIELDS}
         return cls(
-            {field: column for field, column in fields.items() if column in available},
+            {field: column for field, column in fields.items() if column is not None and column in available},
             attributes,
             columns.of_names(VOTE, available),
             _probabilities(columns, model.classes, available),
             missing,
+            {"attributes": left_out, "votes": columns.left_out(VOTE)},
         )
 
     @property
@@ -91,17 +95,18 @@ class PredictionColumns:
             if (cell := cells.get(column)) is not None
         }
         for field, columns in (("attributes", self.attributes), ("votes", self.votes)):
-            if columns:
-                texts = {
-                    name: to_text(cell, column)
-                    for name, column in columns.items()
-                    if (cell := cells.get(column)) is not None
-                }
-                values[field] = (values.get(field) or {}) | texts or None
-        if self.probabilities and (given := self._probabilities_of(cells)) is not None:
+            given = values.get(field) or {}
+            texts = {name: text for name, text in given.items() if name not in self.left_out[field]}
+            texts |= {
+                name: to_text(cell, column)
+                for name, column in columns.items()
+                if (cell := cells.get(column)) is not None
+            }
+            values[field] = texts or None
+        if self.probabilities and (numbers := self._probabilities_of(cells)) is not None:
             if "probabilities" in values:
                 raise BadMessage("invalid_probabilities", "the probabilities are given twice")
-            values["probabilities"] = given
+            values["probabilities"] = numbers
         return values
 
     def _probabilities_of(self, cells: Mapping[str, Any]) -> list[float] | None:

@@ -19,6 +19,9 @@ from service.domain.messages import PREDICTION_TYPE
 _MOST_FINDINGS = 1_000
 """Rows of JSON lines may each have other columns; the columns of so many are remembered."""
 
+_LONGEST_FINDING = 4_096
+"""Of the names of a row's columns, in characters; longer ones are not remembered."""
+
 
 class PredictionRows:
     """Makes the predictions of one file.
@@ -47,14 +50,15 @@ class PredictionRows:
 
     def used(self, available: Collection[str]) -> Collection[str]:
         """Those of the columns of a file that are read."""
-        used = {self._columns.of(field) for field in ALL_FIELDS} | set(self._columns.renamed.values())
+        used = {self._columns.of(field) for field in ALL_FIELDS}
+        used |= {column for column in self._columns.renamed.values() if column}
         for model in self._settings.models.values():
             used |= set(grouped_attributes(model))
         return {name for name in available if name in used or name.startswith((ATTRIBUTE, VOTE, PROBABILITY))}
 
     def column_of(self, field: str) -> str:
         """The column of a field; empty if the file says its columns, and has none of it."""
-        column = self._columns.of(field)
+        column = self._columns.of(field) or ""
         return column if self._available is None or column in self._available else ""
 
     def begin(self, table: Table, source: str) -> None:
@@ -140,17 +144,19 @@ class PredictionRows:
     def _find(self, model: str, own: tuple[str, ...] | None) -> PredictionColumns | BadMessage:
         """The columns of a model's predictions: a row's own ones, or those of the whole file."""
         key = model, own
-        if key not in self._found:
+        if key in self._found:
+            return self._found[key]
+        found: PredictionColumns | BadMessage
+        try:
+            available = self._available or () if own is None else own
+            found = PredictionColumns.find(self._columns, self._settings.models[model], available)
+        except BadMessage as error:
+            found = error
+        if own is None or sum(map(len, own)) <= _LONGEST_FINDING:
             if len(self._found) >= _MOST_FINDINGS:
                 self._found.clear()
-            try:
-                available = self._available or () if own is None else own
-                found = PredictionColumns.find(self._columns, self._settings.models[model], available)
-            except BadMessage as error:
-                self._found[key] = error
-            else:
-                self._found[key] = found
-        return self._found[key]
+            self._found[key] = found
+        return found
 
     def _checked(self, record: Record, model: str, prediction: WirePrediction, now: float) -> Made:
         try:

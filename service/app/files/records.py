@@ -106,18 +106,17 @@ class Models:
         Raises:
             BadMessage: the row names none, one that is not configured, or another one than the command line.
         """
-        cell = row.cells.get(self._column)
+        column = self._column or "model"
+        cell = None if self._column is None else row.cells.get(self._column)
         if cell is None:
             if self.default is None:
-                raise BadCell(
-                    self._column or "model", "the row names no model; say --model", reason="missing_field"
-                )
+                raise BadCell(column, "the row names no model; say --model", reason="missing_field")
             return self.default
-        name = to_text(cell, self._column)
+        name = to_text(cell, column)
         if self._given is not None and name != self._given:
-            raise BadCell(self._column, "the row is of another model than --model", reason="other_model")
+            raise BadCell(column, "the row is of another model than --model", reason="other_model")
         if name not in self._models:
-            raise BadCell(self._column, "the configuration has no model of this name", reason="unknown_model")
+            raise BadCell(column, "the configuration has no model of this name", reason="unknown_model")
         return name
 
 

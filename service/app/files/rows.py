@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from service.app.plain_text import plain
 from service.domain.errors import BadMessage, CredenceError
 
 
@@ -18,7 +19,7 @@ class UnusableFileError(CredenceError):
     """
 
     def __init__(self, source: str, problem: str) -> None:
-        super().__init__(f"{source}: {problem}")
+        super().__init__(f"{plain(source)}: {problem}")
 
 
 class BadCell(BadMessage):

@@ -33,14 +33,16 @@ def csv_table(handle: BufferedReader, source: str, *, delimiter: str, row_bytes:
     try:
         columns = next(reader, [])
     except (csv.Error, BadMessage) as error:
-        why = error.detail if isinstance(error, BadMessage) else _in_words(error)
+        why = _problem(error).detail
         raise UnusableFileError(source, f"the line that names the columns cannot be read: {why}") from error
+    if not lines.is_utf8:
+        raise UnusableFileError(source, "the line that names the columns is not UTF-8")
     if not any(columns):
         raise UnusableFileError(source, "there is no line that names the columns; the first line must")
-    return Table(columns, _csv_rows(reader, lines, columns))
+    return Table(columns, _csv_rows(reader, lines, columns, source))
 
 
-def _csv_rows(reader: Iterator[list[str]], lines: Lines, columns: list[str]) -> Iterator[Row]:
+def _csv_rows(reader: Iterator[list[str]], lines: Lines, columns: list[str], source: str) -> Iterator[Row]:
     while True:
         lines.begin_row()
         number = lines.number + 1
@@ -48,13 +50,20 @@ def _csv_rows(reader: Iterator[list[str]], lines: Lines, columns: list[str]) -> 
             cells = next(reader)
         except StopIteration:
             return
-        except BadMessage as error:
-            yield Row(number, problem=error)
+        except (csv.Error, BadMessage) as error:
+            problem = _problem(error)
+            if lines.has_quote:
+                # The next line may be inside a cell; a row made of it would be text of a cell.
+                raise UnusableFileError(
+                    source,
+                    f"line {number:,}: {problem.detail}. It is unknown where the next row begins, so the "
+                    "rest was not read. Correct the quotes of this row",
+                ) from error
+            yield Row(number, problem=problem)
             continue
-        except csv.Error as error:
-            yield Row(number, problem=BadMessage("malformed_csv", _in_words(error)))
-            continue
-        if len(cells) == len(columns):
+        if not lines.is_utf8:
+            yield Row(number, problem=BadMessage("not_utf8", "the row is not UTF-8"))
+        elif len(cells) == len(columns):
             named = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
             yield Row(number, named, size=lines.row_size)
         elif cells:
@@ -62,10 +71,13 @@ def _csv_rows(reader: Iterator[list[str]], lines: Lines, columns: list[str]) -> 
             yield Row(number, problem=BadMessage("malformed_csv", detail))
 
 
-def _in_words(error: csv.Error) -> str:
+def _problem(error: csv.Error | BadMessage) -> BadMessage:
     """What is wrong with a row; the parser names what it expected, and quotes no cell."""
+    if isinstance(error, BadMessage):
+        return error
     text = str(error)
-    return "a line break in a cell without quotes" if text.startswith("new-line character") else text
+    is_break = text.startswith("new-line character")
+    return BadMessage("malformed_csv", "a line break in a cell without quotes" if is_break else text)
 
 
 def jsonl_table(handle: BufferedReader, source: str, *, row_bytes: int) -> Table:
