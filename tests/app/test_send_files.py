@@ -308,7 +308,7 @@ def test_a_run_that_kafka_ends_says_where_to_continue(
     address, broker = own_broker
     sender = Sender(deploy(broker=address), capsys, "predictions")
     consumer = sender.deployment.consumer("predictions")
-    monkeypatch.setattr(delivery, "DELIVERY_SECONDS", 2.0)
+    monkeypatch.setattr(delivery, "DELIVERY_SECONDS", 10.0)
 
     def write(pipe: Any) -> None:
         pipe.write(HEADER + "a,cat,1,n\n" * 2_000)
