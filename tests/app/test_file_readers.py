@@ -233,11 +233,11 @@ def test_a_row_with_a_line_break_without_quotes_is_bad_and_the_next_is_read(tmp_
     "bad",
     [
         '"5" pipe\n3,4\nend"',
-        '"open\n3,4\n',
-        'a\rb,"open\n3,4\nend"',
+        '"hidden\n3,4\n',
+        'a\rb,"hidden\n3,4\nend"',
         f'"{"x" * ROW_BYTES}\n3,4\nend"',
-        f'{"x" * 2 * ROW_BYTES},"open\n3,4\nend"',
-        f'"open\n{"x" * 2 * ROW_BYTES}\n3,4\nend"',
+        f'{"x" * 2 * ROW_BYTES},"hidden\n3,4\nend"',
+        f'"hidden\n{"x" * 2 * ROW_BYTES}\n3,4\nend"',
     ],
 )
 def test_after_a_row_whose_quotes_are_unknown_nothing_is_read(tmp_path: Path, bad: str) -> None:
@@ -245,7 +245,7 @@ def test_after_a_row_whose_quotes_are_unknown_nothing_is_read(tmp_path: Path, ba
         assert next(table.rows).cells == {"a": "1", "b": "2"}
         with pytest.raises(UnusableFileError, match=r"line 3: .* unknown where the next row begins") as error:
             next(table.rows)
-    assert "open" not in str(error.value)
+    assert "hidden" not in str(error.value)
     assert "xx" not in str(error.value)
 
 
