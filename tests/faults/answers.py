@@ -15,7 +15,7 @@ from stand import Stand
 from workload import MODEL
 
 from service.store.outcome_entries import BEGINNING, OutcomeEntry, SharedDraw
-from service.store.records import Fact
+from service.store.records import EXPIRED, SKIPPED, Fact
 
 MOST_ATTEMPTS = 2
 
@@ -81,7 +81,7 @@ class Effect:
 
     Attributes:
         item_id: of the item.
-        true_class: empty for a retraction.
+        true_class: empty for a retraction; why there is none, if the request ended without one.
         prediction: what it tells of the item's prediction.
     """
 
@@ -96,7 +96,9 @@ def effects_in(stand: Stand) -> list[Effect]:
     assert page is not None
     assert page.complete, "a trial is not so long"
     return [
-        Effect(entry.fact.item_id, entry.label.true_class, _prediction_of(entry.fact))
+        Effect(
+            entry.fact.item_id, entry.label.unanswered or entry.label.true_class, _prediction_of(entry.fact)
+        )
         for entry in page.entries
         if isinstance(entry, OutcomeEntry)
     ]
@@ -167,20 +169,24 @@ def check_outcomes(
         whys = {letters.get(place) for place, _ in shown}
         closed += not whys & {"expired_request", "unknown_request"}
         if forgetful:
-            said = {label.get("true_class") or "" for _, label in shown}
+            said = {label.get("true_class") or "" for _, label in shown} | {SKIPPED, EXPIRED}
             findings.expect(said.issuperset(effects), f"{item}: nobody said {effects}")
             lost = not effects and not whys - {None} and any(label.get("true_class") for _, label in shown)
             findings.expect(not lost, f"{item}: labels took no effect, and are not kept")
             continue
         expired = "expired_request" in whys
         expected, reasons = (
-            ([], ["expired_request"] * len(shown)) if expired else effects_of([label for _, label in shown])
+            ([EXPIRED], ["expired_request"] * len(shown))
+            if expired
+            else effects_of([label for _, label in shown])
         )
         findings.expect(effects == expected, f"{item}: outcomes {effects}, expected {expected}")
         for (place, label), why in zip(shown, reasons, strict=True):
             found = letters.get(place)
             findings.expect(found == why, f"label {label} at {place}: {found}, expected {why}")
-    findings.expect(not effects_of_item, f"outcomes that nobody gave: {dict(effects_of_item)}")
+    # Nobody may have answered at all.
+    unheard = {item: effects for item, effects in effects_of_item.items() if set(effects) != {EXPIRED}}
+    findings.expect(not unheard, f"outcomes that nobody gave: {unheard}")
     findings.outcomes = closed
     _check_books(findings, stand, closed=closed, forgetful=forgetful)
 
@@ -192,7 +198,7 @@ def _check_books(findings: Findings, stand: Stand, *, closed: int, forgetful: bo
     tallied = sum(
         count
         for (event, _), count in facts.tallies.items()
-        if event in ("answered", "corrected", "retracted")
+        if event in ("answered", "corrected", "retracted", "skipped", "expired")
     )
     findings.expect(tallied == entries, f"{tallied} outcomes tallied, {entries} in the stream")
     used = sum(facts.budget.values())
@@ -206,8 +212,8 @@ def effects_of(labels: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str
     """What labels do to their request, in order.
 
     Returns:
-        The true class that is known after each label that had an effect, and per label why it is refused, or
-        None.
+        The true class that is known after each label that had an effect, or that it was skipped; and per
+        label why it is refused, or None.
     """
     state, known = "open", ""
     seen: dict[str, str | None] = {}
@@ -221,6 +227,7 @@ def effects_of(labels: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str
             reason = seen[identity]
         elif kind == "skip" and state == "open":
             state = "skipped"
+            effects.append(SKIPPED)
         elif kind in ("answer", "skip") and state != "open":
             same = (state, known) == ("answered", said) if kind == "answer" else state == "skipped"
             reason = None if same else "conflicting_label"

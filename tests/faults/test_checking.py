@@ -79,7 +79,8 @@ def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], refe
         (["answer cat", "correction dog"], ["cat", "dog"], [None, None]),
         (["answer cat", "retraction "], ["cat", ""], [None, None]),
         (["answer cat", "retraction ", "correction dog"], ["cat", "", "dog"], [None, None, None]),
-        (["skip ", "answer cat"], [], [None, "conflicting_label"]),
+        (["skip ", "answer cat"], ["skipped"], [None, "conflicting_label"]),
+        (["skip ", "correction cat"], ["skipped", "cat"], [None, None]),
         (["retraction "], [], ["nothing_to_retract"]),
     ],
 )
