@@ -20,7 +20,7 @@ from service.monitoring.recent_outcomes import RecentOutcomes
 from service.store.outcome_entries import OutcomeEntry, Position, SharedDraw
 from service.store.records import EXPIRED, SKIPPED, Fact, LabelFact
 
-_MOST_ATTEMPTS = 255  # that are told apart
+_MOST_ATTEMPTS = 255  # further ones count as this one
 
 _UNANSWERED = {SKIPPED: SKIPPED_CLASS, EXPIRED: EXPIRED_CLASS}
 _REASONS = {number: reason for reason, number in _UNANSWERED.items()}

@@ -63,6 +63,11 @@ class Columns:
         """The column of a field, whether or not the file has it; None if it is not to be read."""
         return self.renamed.get(field, field) or None
 
+    def in_file(self, field: str, available: Collection[str] | None) -> str:
+        """The same; empty too if a file says its columns (`available`), and has none of that name."""
+        column = self.of(field) or ""
+        return column if available is None or column in available else ""
+
     def of_names(self, prefix: str, available: Iterable[str]) -> dict[str, str]:
         """Columns by what follows a prefix: those of the file that have it, and the renamed ones."""
         found = {name.removeprefix(prefix): name for name in available if name.startswith(prefix)}

@@ -105,8 +105,7 @@ class LabelRows:
 
     def column_of(self, field: str) -> str:
         """The column of a field; empty if the file says its columns, and has none of it."""
-        column = self._columns.of(field) or ""
-        return column if self._available is None or column in self._available else ""
+        return self._columns.in_file(field, self._available)
 
     def begin(self, table: Table, source: str) -> None:
         """Check the columns of the file, if it says them before its rows.
