@@ -41,6 +41,10 @@ class Bounds(Frozen):
     """how long a label can be corrected or retracted"""
     outcomes: int = Field(default=1_000_000, ge=1_000)
     """approximate maximum number of labelled outcomes that are kept per model"""
+    join_items: int = Field(default=100_000, ge=100)
+    """predictions per model that wait for unrequested labels; with more traffic it is a random sample"""
+    join_days: float = Field(default=45.0, gt=0, le=3_650)
+    """how long a prediction waits for an unrequested label"""
     metric_groups: int = Field(default=200, ge=1)
     """groups per grouping with their own metrics; the rest are exported as `other`"""
 

@@ -20,6 +20,7 @@ from service.config.assessments import (
 from service.config.labels_per_item import LabelsPerItem
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.config.unanswered import Unanswered
+from service.config.unrequested import UnrequestedLabels
 from service.domain.cells import Challenge, Ensemble
 from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
@@ -185,6 +186,8 @@ class ModelSettings(Frozen):
     forgetting: ForgettingSettings = ForgettingSettings()
     labels_per_item: LabelsPerItem = LabelsPerItem()
     unanswered: Unanswered = Unanswered()
+    unrequested_labels: UnrequestedLabels | None = None
+    """labels without a request; by default they are refused"""
     tensors: dict[TensorField, TensorName] = Field(
         default_factory=dict,
         description="in inference responses: names of tensors that differ from the names of their fields "

@@ -7,6 +7,9 @@ import msgspec
 SKIPPED, EXPIRED = "skipped", "expired"
 """How a request ends without a label."""
 
+ABSENT = "absent"
+"""That no unrequested label came, though it was waited for."""
+
 
 class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """A pooled item, with what a label request and its outcome will need.
@@ -35,7 +38,8 @@ class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
 class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """The part of an outcome about its request and prediction; compact, as it is kept for every label.
 
-    Times are seconds since the epoch.
+    Times are seconds since the epoch. Of a prediction that waited for an unrequested label, `request_id` is
+    empty, `grouping` and `group` are `all`, and `requested_at` is when its record arrived.
 
     Attributes:
         grouping: name of the assessment's grouping at the time of the request.
@@ -72,7 +76,7 @@ class LabelFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True
         time: seconds since the epoch.
         annotator: may be empty.
         vendor: whose annotator it is; may be empty.
-        unanswered: `SKIPPED` or `EXPIRED`; empty otherwise.
+        unanswered: `SKIPPED`, `EXPIRED` or `ABSENT`; empty otherwise.
     """
 
     true_class: str
