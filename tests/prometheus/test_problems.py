@@ -42,6 +42,7 @@ SEVERITIES = {rule["alert"]: rule["labels"]["severity"] for group in GROUPS for 
 _EXAMPLE = "an example for Sloth about past weeks"
 NOT_SHOWN = {
     "CredenceTargetAbsent": "no process runs that could show it",
+    "CredenceRecordingRulesMissing": "no process knows which rules Prometheus evaluates",
     "CredenceReplicaDown": "no process knows which targets Prometheus scrapes; a silent consumer is `info`",
     "CredenceObjectiveBurning": f"{_EXAMPLE}; groups that miss their target now are problems",
     "CredenceObjectiveUndecided": f"{_EXAMPLE}; the page counts undecided groups",
