@@ -12,7 +12,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
-from service.app.consumer_wiring import prediction_step
+from service.app.consumer_wiring import label_step, prediction_step
 from service.app.monitor_wiring import model_monitor
 from service.app.wiring import label_store, request_store
 from service.config.settings import Settings
@@ -48,13 +48,13 @@ class Site:
         hash_key = rng.bytes(16)
         self._requests = request_store(settings, connection, MODEL)
         self._labels = label_store(settings, connection, MODEL)
+        metrics = PipelineMetrics(CollectorRegistry(), lambda: 0.0)
         self._step = prediction_step(
-            settings,
-            connection,
-            hash_key=hash_key,
-            dead_letters=NoLetters(),
-            metrics=PipelineMetrics(CollectorRegistry(), lambda: 0.0),
+            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
         )
+        self._label_step = label_step(settings, connection, dead_letters=NoLetters(), metrics=metrics)
+        self._label_step.assign(0, 0)
+        self._received = 0
         self._monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
         self._partitions = range(partitions)
         for partition in self._partitions:
@@ -82,6 +82,17 @@ class Site:
         """What labellers say."""
         if labels:
             self._labels.apply(0, labels, now=now)
+
+
+    def receive(self, labels: Sequence[Mapping[str, Any]], now: float) -> None:
+        """Labels as messages."""
+        if labels:
+            records = [
+                Record(self._received + number, int(1_000 * now), json.dumps(label).encode())
+                for number, label in enumerate(labels)
+            ]
+            self._received += len(records)
+            self._label_step.process(0, records, now)
 
 
 @contextmanager
