@@ -92,6 +92,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
     again = (keys.labelled(_ANY), keys.undecided, keys.barred)
+    joins = (keys.cohorts, keys.waiting, keys.cohort(_ANY))
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
     asks = {"ZADD", "ZRANGE", "ZRANGEBYSCORE"}
     # Of every consumer: the script records that Redis has lost data.
@@ -104,27 +105,27 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
         "predictions": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL", "HKEYS", "LRANGE"}),
             scripts=("flush", *follows),
-            writes=(*shards, *pools, keys.drift, *health),
+            writes=(*shards, *pools, keys.drift, *joins, *health),
         ),
         "labels": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL"}),
-            scripts=("apply_labels", "store_labels_offset", *follows),
+            scripts=("apply_labels", "join_labels", "store_labels_offset", *follows),
             writes=(
                 *(keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies),
-                *(keys.labels(_ANY), *requested, *again, keys.claims, *health),
+                *(keys.labels(_ANY), *requested, *again, keys.claims, *joins, keys.early, *health),
             ),
         ),
         "schedule": RedisRights(
             commands=frozenset(looks | asks | {"LRANGE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_drift"),
-                *("keep_checkpoint", "settle_items"),
+                *("keep_checkpoint", "settle_items", "advance_cohort"),
             ),
             reads=(*shards, keys.reference, keys.items(_ANY), identity_key(prefix), *shows[1:]),
             writes=(
                 consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(*again, keys.claims, keys.drift, keys.evidence, keys.counts),
+                *(*again, keys.claims, keys.drift, keys.evidence, keys.counts, *joins, keys.closed(_ANY)),
                 *(lease_key(prefix), epoch_key(prefix), leader_since_key(prefix)),
             ),
         ),
@@ -132,7 +133,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             commands=frozenset(looks | {"HGET", "HVALS", "GET", "TIME"}),
             reads=(
                 *(*shards, keys.items(_ANY), *counted, keys.reference, keys.drift, keys.evidence),
-                *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),
+                *(keys.counts, keys.cohorts, *shows, lease_key(prefix), leader_since_key(prefix)),
             ),
         ),
         "send-predictions": RedisRights(keeps_hash_key=False),

@@ -61,6 +61,8 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec("credence_prediction_times_clipped_total", "counter", "predictions", ("model", "direction"), "Predictions whose time was too far from that of their record, and was set to the limit, "
         "by direction: future or past (bounds.lateness_hours)."),
     MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels processed by this process: applied or duplicate."),
+    MetricSpec("credence_unrequested_labels_total", "counter", "labels", ("model", "result"), "Labels without a request, by result: joined, early (kept until its prediction comes), revised (after the close of its cohort), "
+        "unchanged, not_sampled, no_prediction, too_late or dropped.", "of models with unrequested labels alone"),
     MetricSpec("credence_label_delay_seconds", "histogram", "seconds", ("model",), "Time from the first issue of a label request to the label that closed it."),
     MetricSpec("credence_dead_letters_total", "counter", "messages", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
     MetricSpec("credence_consumer_paused", "gauge", "", ("topic",), "1 if the consumer is paused because too many messages are bad."),

@@ -43,6 +43,7 @@ class PipelineMetrics:
         self.predictions_consumed = _counter("credence_predictions_consumed_total", registry)
         self.times_clipped = _counter("credence_prediction_times_clipped_total", registry)
         self.labels_consumed = _counter("credence_labels_consumed_total", registry)
+        self.unrequested_labels = _counter("credence_unrequested_labels_total", registry)
         self.label_delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self.dead_letters = _counter("credence_dead_letters_total", registry)
         self.consumer_paused = _gauge("credence_consumer_paused", registry)
@@ -84,6 +85,12 @@ class PipelineMetrics:
             self.labels_consumed.labels(result)
         for model in models:
             self.label_delay.labels(model)
+
+    def start_unrequested_counters(self, models: Iterable[str], results: Iterable[str]) -> None:
+        """Start the counters of labels without a request, of the models that take them."""
+        for model in models:
+            for result in results:
+                self.unrequested_labels.labels(model, result)
 
     def start_request_counters(self, assessments: Mapping[str, Iterable[str]]) -> None:
         """Start the counters of a process that may lead, for these assessments of every model."""

@@ -10,6 +10,10 @@
 --      7 partitions    set     partitions that have a shard
 --      8 marks         hash    mark -> counts by then (service/domain/traffic_marks.py)
 --      9 drift         hash    pins: times whose marks are needed, as JSON
+--      of a model with unrequested labels also
+--     10 cohorts       hash    see joins.lua
+--     11 waiting       hash    digest of an item -> its record (see joins.lua)
+--        then per hour cohort list of its waiting items
 -- ARGV 1 next offset that the owner started from ('' for a new shard)
 --      2 new next offset
 --      3 id of the flush that the owner started from ('' where none is stored)
@@ -22,7 +26,30 @@
 --     10 arrival of the model's newest prediction ('' where there is none)
 --     11 for traffic, pool, items, sums and marks in turn: n, then n pairs of field and value that have changed
 --        for items, pool, traffic and marks in turn: n, then n fields that are to go
--- Returns {'ok', drawn entries trimmed so far, pins, drawn entries ...} or {'refused'}
+--        of a model with unrequested labels: items that may wait, about; hours, then per hour its number and the highest
+--        level by which the owner chose its items; items, then per item its digest, which of these hours, when it
+--        arrived (s) and its fact (msgpack)
+-- Returns {'ok', drawn entries trimmed so far, pins, level of the sample of waiting items, drawn entries ...} or
+-- {'refused'}
+-- include joins
+-- Let predictions wait for labels, by the arguments from `at` on; what they displace goes as fast as they come.
+local function add_waiting(at)
+  open_joins(KEYS[10], KEYS[11], ARGV[at])
+  local hours, count = {}, tonumber(ARGV[at + 1])
+  for h = 1, count do
+    hours[h] = tonumber(ARGV[at + 2 * h])
+    raise(cohort_of(hours[h]), tonumber(ARGV[at + 2 * h + 1]))
+  end
+  at = at + 2 * count + 2
+  local items = tonumber(ARGV[at])
+  for i = at + 1, at + 4 * items, 4 do
+    local h = tonumber(ARGV[i + 1])
+    add_prediction(ARGV[i], hours[h], KEYS[11 + h], tonumber(ARGV[i + 2]), ARGV[i + 3])
+  end
+  for h = 1, count do thin_out(cohort_of(hours[h]), KEYS[11 + h], 2 * items + 100) end
+  save_joins()
+end
+
 local stored = redis.call('HMGET', KEYS[1], 'next_offset', 'flush_id', 'drawn_base')
 local next_offset, flush_id = stored[1] or '', stored[2] or ''
 local base, seen = tonumber(stored[3] or '0'), tonumber(ARGV[5])
@@ -45,6 +72,7 @@ if not already_done then
     for i = at + 1, last do redis.call('HDEL', key, ARGV[i]) end
     at = last + 1
   end
+  if KEYS[10] then add_waiting(at) end
 
   redis.call('HSET', KEYS[1], 'next_offset', ARGV[2], 'flush_id', ARGV[4])
   if ARGV[7] ~= '' then redis.call('HSET', KEYS[1], 'landmark', ARGV[7]) end
@@ -60,6 +88,7 @@ if seen > base then
   base = seen
 end
 local reply = redis.call('LRANGE', KEYS[6], 0, -1)
+table.insert(reply, 1, KEYS[10] and redis.call('HGET', KEYS[10], 'level') or '0')
 table.insert(reply, 1, redis.call('HGET', KEYS[9], 'pins') or '')
 table.insert(reply, 1, tostring(base))
 table.insert(reply, 1, 'ok')
