@@ -52,12 +52,14 @@ class PendingJoins:
         level: of the sample.
         hours: hours in which predictions arrived, sampled or not, with the highest level in use for each.
         items: in the order of their arrival; of an item there may be several.
+        thin: hours that have items which are not in the sample any more.
     """
 
     most: int
     level: int = 0
     hours: dict[int, int] = field(default_factory=dict)
     items: list[PendingJoin] = field(default_factory=list)
+    thin: list[int] = field(default_factory=list)
 
     def offer(self, columns: JoinColumns, arrivals: Floats) -> None:
         """Add those of a batch's predictions [n] that are in the sample."""
@@ -74,8 +76,13 @@ class PendingJoins:
             self.items = [self.items[at] for at in np.flatnonzero(kept).tolist()]
             self.hours = dict.fromkeys(self.hours, self.level)
 
-    def mark_flushed(self, level: int) -> None:
-        """Forget what is stored; `level` is the one in force."""
+    @property
+    def hours_to_flush(self) -> dict[int, int]:
+        """Hours with the highest level in use for each; -1 for those that are only thinned out."""
+        return dict.fromkeys(self.thin, -1) | self.hours
+
+    def mark_flushed(self, level: int, thin: list[int]) -> None:
+        """Forget what is stored; `level` is the one in force, and `thin` are hours to thin out next."""
         self.items.clear()
         self.hours.clear()
-        self.level = level
+        self.level, self.thin = level, thin

@@ -41,13 +41,14 @@ def pending_joins(join_items: int) -> PendingJoins:
 
 def join_keys(keys: ModelKeys, pending: PendingJoins) -> list[str]:
     """What a flush needs beside the keys of its shard."""
-    return [keys.cohorts, keys.waiting, *map(keys.cohort, pending.hours)]
+    return [keys.cohorts, keys.waiting, *map(keys.cohort, pending.hours_to_flush)]
 
 
 def join_arguments(pending: PendingJoins, join_items: int) -> list[Argument]:
     """The same for its arguments."""
-    numbers = {hour: number for number, hour in enumerate(pending.hours, 1)}
-    arguments: list[Argument] = [join_items, len(numbers), *chain.from_iterable(pending.hours.items())]
+    hours = pending.hours_to_flush
+    numbers = {hour: number for number, hour in enumerate(hours, 1)}
+    arguments: list[Argument] = [join_items, len(hours), *chain.from_iterable(hours.items())]
     arguments.append(len(pending.items))
     for item in pending.items:
         arguments += [pack_digest(item.digest), numbers[item.hour], repr(item.arrival), item.fact]

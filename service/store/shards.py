@@ -240,7 +240,8 @@ class ShardStore(ModelStore):
         base, entries = int(reply[1]), reply[4:]
         shard.marks.pins = unpack_pins(reply[2])
         if shard.joins is not None:
-            shard.joins.mark_flushed(int(reply[3]))
+            level, *hours = map(int, reply[3].split())
+            shard.joins.mark_flushed(level, hours)
         shard.next_offset, shard.is_stored = new_offset, True
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()

@@ -27,27 +27,32 @@
 --     11 for traffic, pool, items, sums and marks in turn: n, then n pairs of field and value that have changed
 --        for items, pool, traffic and marks in turn: n, then n fields that are to go
 --        of a model with unrequested labels: items that may wait, about; hours, then per hour its number and the highest
---        level by which the owner chose its items; items, then per item its digest, which of these hours, when it
---        arrived (s) and its fact (msgpack)
--- Returns {'ok', drawn entries trimmed so far, pins, level of the sample of waiting items, drawn entries ...} or
--- {'refused'}
+--        level by which the owner chose its items (-1: none came, it is only to be thinned out); items, then per item
+--        its digest, which of these hours, when it arrived (s) and its fact (msgpack)
+-- Returns {'ok', drawn entries trimmed so far, pins, level of the sample of waiting items and hours to thin out, drawn
+-- entries ...} or {'refused'}
 -- include joins
--- Let predictions wait for labels, by the arguments from `at` on; what they displace goes as fast as they come.
+-- Let predictions wait for labels, by the arguments from `at` on. What is not in the sample any more goes twice as fast.
 local function add_waiting(at)
   open_joins(KEYS[10], KEYS[11], ARGV[at])
-  local hours, count = {}, tonumber(ARGV[at + 1])
+  local hours, count, first = {}, tonumber(ARGV[at + 1]), at + 2
+  local items = first + 2 * count
+  local added = tonumber(ARGV[items])
   for h = 1, count do
-    hours[h] = tonumber(ARGV[at + 2 * h])
-    raise(cohort_of(hours[h]), tonumber(ARGV[at + 2 * h + 1]))
+    local hour, chosen_by = tonumber(ARGV[first + 2 * h - 2]), tonumber(ARGV[first + 2 * h - 1])
+    if chosen_by >= 0 or redis.call('HEXISTS', KEYS[10], hour) == 1 then
+      hours[h] = hour
+      raise(cohort_of(hour), chosen_by)
+      thin_out(cohort_of(hour), KEYS[11 + h], 2 * added + 100)
+    end
   end
-  at = at + 2 * count + 2
-  local items = tonumber(ARGV[at])
-  for i = at + 1, at + 4 * items, 4 do
+  for i = items + 1, items + 4 * added, 4 do
     local h = tonumber(ARGV[i + 1])
     add_prediction(ARGV[i], hours[h], KEYS[11 + h], tonumber(ARGV[i + 2]), ARGV[i + 3])
   end
-  for h = 1, count do thin_out(cohort_of(hours[h]), KEYS[11 + h], 2 * items + 100) end
+  for h, hour in pairs(hours) do thin_out(cohort_of(hour), KEYS[11 + h], 2 * added + 100) end
   save_joins()
+  return level .. hours_to_thin()
 end
 
 local stored = redis.call('HMGET', KEYS[1], 'next_offset', 'flush_id', 'drawn_base')
@@ -57,6 +62,7 @@ local base, seen = tonumber(stored[3] or '0'), tonumber(ARGV[5])
 -- Entries leave the list by this script alone: one that the owner has seen and that is missing was lost.
 if seen > base + redis.call('LLEN', KEYS[6]) then return {'refused'} end
 
+local joins = KEYS[10] and redis.call('HGET', KEYS[10], 'level') or '0'
 local already_done = next_offset == ARGV[2] and flush_id == ARGV[4]
 if not already_done then
   -- The offset alone does not tell owners apart: where no prediction comes, flushes still take drawn items out.
@@ -72,7 +78,7 @@ if not already_done then
     for i = at + 1, last do redis.call('HDEL', key, ARGV[i]) end
     at = last + 1
   end
-  if KEYS[10] then add_waiting(at) end
+  if KEYS[10] then joins = add_waiting(at) end
 
   redis.call('HSET', KEYS[1], 'next_offset', ARGV[2], 'flush_id', ARGV[4])
   if ARGV[7] ~= '' then redis.call('HSET', KEYS[1], 'landmark', ARGV[7]) end
@@ -88,7 +94,7 @@ if seen > base then
   base = seen
 end
 local reply = redis.call('LRANGE', KEYS[6], 0, -1)
-table.insert(reply, 1, KEYS[10] and redis.call('HGET', KEYS[10], 'level') or '0')
+table.insert(reply, 1, joins)
 table.insert(reply, 1, redis.call('HGET', KEYS[9], 'pins') or '')
 table.insert(reply, 1, tostring(base))
 table.insert(reply, 1, 'ok')

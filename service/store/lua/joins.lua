@@ -159,6 +159,17 @@ local function thin_out(c, list, most)
   return count
 end
 
+-- Hours with items that are not in the sample any more, with a space before each; not all, if there are many.
+local function hours_to_thin()
+  if waiting == sampled then return '' end
+  local found, text = 0, ''
+  local stored = redis.call('HGETALL', cohorts_key)
+  for i = 1, #stored, 2 do
+    if found < 32 and string.match(stored[i + 1], '^o .* [1-9]%d*$') then found, text = found + 1, text .. ' ' .. stored[i] end
+  end
+  return text
+end
+
 -- Id of an entry of the stream in ten bytes, and back.
 local function pack_entry(id)
   local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
