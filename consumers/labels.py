@@ -170,8 +170,9 @@ class LabelStep:
                 rejected.append(Rejected(record, error))
                 continue
             if label.request_id is None:
-                given_at = _given_at(_claimed_time(label, record), record, now)
-                unrequested.setdefault(label.model, []).append(ReceivedLabel(label, vendor, given_at))
+                claimed = _claimed_time(label, record)
+                received = ReceivedLabel.of(label, vendor, record, claimed=claimed, now=now)
+                unrequested.setdefault(label.model, []).append(received)
             else:
                 event = _event(label, label.request_id, vendor, record, now)
                 events.setdefault(label.model, []).append((record, event))

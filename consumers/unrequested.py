@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from consumers.formats.native import WireLabel
 from consumers.item_attributes import ItemAttributes
+from consumers.prediction_times import FUTURE_SECONDS
 from service.domain.cells import CellSpace
 from service.domain.pool_key import PoolKey
 from service.domain.siphash import siphash24
@@ -19,11 +21,26 @@ from service.store.records import encode_waiting_fact
 
 @dataclass(frozen=True)
 class ReceivedLabel:
-    """A label without a request; `time` in seconds since the epoch, not after now."""
+    """A label without a request.
+
+    Attributes:
+        vendor: who signed it; empty if no vendors are configured.
+        time: when it was given, seconds since the epoch; by it the latest label of an item is found. It is the
+            same whenever the label is read.
+    """
 
     label: WireLabel
     vendor: str
     time: float
+
+    @classmethod
+    def of(cls, label: WireLabel, vendor: str, record: Any, *, claimed: float | None, now: float) -> Self:
+        """From its record, whose time bounds a time that the label claims."""
+        arrived = record.timestamp / 1000 if record.timestamp >= 0 else None
+        time = arrived if claimed is None else claimed
+        if arrived is not None and time is not None:
+            time = min(time, arrived + FUTURE_SECONDS)
+        return cls(label, vendor, now if time is None else max(time, 0.0))
 
 
 class UnrequestedJoins:
@@ -95,5 +112,11 @@ class UnrequestedJoins:
             )
             own = OwnPrediction(predicted_at, fact)
         return UnrequestedLabel(
-            digest, label.true_class or "", one.time, label.annotator or "", one.vendor, own
+            digest,
+            label.true_class or "",
+            time=one.time,
+            given_at=min(one.time, now),
+            annotator=label.annotator or "",
+            vendor=one.vendor,
+            own=own,
         )

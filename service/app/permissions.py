@@ -92,7 +92,6 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
     again = (keys.labelled(_ANY), keys.undecided, keys.barred)
-    joins = (keys.cohorts, keys.waiting, keys.cohort(_ANY))
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
     asks = {"ZADD", "ZRANGE", "ZRANGEBYSCORE"}
     # Of every consumer: the script records that Redis has lost data.
@@ -105,27 +104,27 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
         "predictions": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL", "HKEYS", "LRANGE"}),
             scripts=("flush", *follows),
-            writes=(*shards, *pools, keys.drift, *joins, *health),
+            writes=(*shards, *pools, keys.drift, *health),
         ),
         "labels": RedisRights(
             commands=frozenset(reports | {"HMGET", "HGETALL"}),
-            scripts=("apply_labels", "join_labels", "store_labels_offset", *follows),
+            scripts=("apply_labels", "store_labels_offset", *follows),
             writes=(
                 *(keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies),
-                *(keys.labels(_ANY), *requested, *again, keys.claims, *joins, keys.early, *health),
+                *(keys.labels(_ANY), *requested, *again, keys.claims, *health),
             ),
         ),
         "schedule": RedisRights(
             commands=frozenset(looks | asks | {"LRANGE", "HGET", "HSET", "HDEL", "HVALS", "GET", "TIME"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_drift"),
-                *("keep_checkpoint", "settle_items", "advance_cohort"),
+                *("keep_checkpoint", "settle_items"),
             ),
             reads=(*shards, keys.reference, keys.items(_ANY), identity_key(prefix), *shows[1:]),
             writes=(
                 consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(*again, keys.claims, keys.drift, keys.evidence, keys.counts, *joins, keys.closed(_ANY)),
+                *(*again, keys.claims, keys.drift, keys.evidence, keys.counts),
                 *(lease_key(prefix), epoch_key(prefix), leader_since_key(prefix)),
             ),
         ),
@@ -133,7 +132,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             commands=frozenset(looks | {"HGET", "HVALS", "GET", "TIME"}),
             reads=(
                 *(*shards, keys.items(_ANY), *counted, keys.reference, keys.drift, keys.evidence),
-                *(keys.counts, keys.cohorts, *shows, lease_key(prefix), leader_since_key(prefix)),
+                *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),
             ),
         ),
         "send-predictions": RedisRights(keeps_hash_key=False),
@@ -188,12 +187,29 @@ def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -
     return rights
 
 
+def _with_unrequested(prefix: str, role: str, rights: RedisRights) -> RedisRights:
+    """The same where a model takes labels that nobody requested."""
+    keys = ModelKeys(prefix, "*", "*")
+    joins = (keys.cohorts, keys.waiting, keys.cohort(_ANY))
+    scripts = {"predictions": "flush_waiting", "labels": "join_labels", "schedule": "advance_cohort"}
+    more = {"predictions": (), "labels": (keys.early,), "schedule": (keys.closed(_ANY),)}
+    if role in scripts:
+        return replace(
+            rights,
+            scripts=(*rights.scripts, scripts[role]),
+            writes=(*rights.writes, *joins, *more[role]),
+        )
+    return replace(rights, reads=(*rights.reads, keys.cohorts)) if role == "serve" else rights
+
+
 def redis_rights(settings: Settings, role: str) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
     rights = _redis_table(redis.prefix)[role]
     if settings.vendors:
         rights = _with_vendors(redis.prefix, role, rights, claim=settings.has_vendor_api)
+    if any(model.unrequested_labels is not None for model in settings.models.values()):
+        rights = _with_unrequested(redis.prefix, role, rights)
     commands, writes = rights.commands, rights.writes
     if rights.keeps_hash_key and settings.hash_key is None:
         commands, writes = commands | {"SET", "GET"}, (*writes, hash_key_key(redis.prefix))

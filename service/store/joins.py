@@ -80,13 +80,15 @@ class UnrequestedLabel:
     Attributes:
         digest: of its item, from `PoolKey.join_digests`.
         true_class: empty for a retraction.
-        time: seconds since the epoch.
+        time: the latest one of an item counts; seconds since the epoch.
+        given_at: the time for the outcome, which is not in the future.
         vendor: who signed it; empty if no vendors are configured.
     """
 
     digest: int
     true_class: str
     time: float
+    given_at: float
     annotator: str = ""
     vendor: str = ""
     own: OwnPrediction | None = None
@@ -137,7 +139,7 @@ class JoinStore(ModelStore):
         for label in labels:
             given = LabelFact(
                 label.true_class,
-                label.time,
+                label.given_at,
                 label.annotator,
                 label.vendor,
                 "" if label.true_class else ABSENT,

@@ -229,18 +229,20 @@ class ShardStore(ModelStore):
         arguments += [len(shard.marks.removed), *(mark.field() for mark in shard.marks.removed)]
         hashes = [keys.shard, keys.traffic, keys.pool, keys.items, keys.sums, keys.drawn]
         names = [*(key(partition) for key in hashes), keys.partitions, keys.marks(partition), keys.drift]
-        if shard.joins is not None and self._join_items is not None:
+        if shard.joins is None or self._join_items is None:
+            reply = self._connection.run("flush", names, arguments)
+        else:
             names += join_keys(keys, shard.joins)
             arguments += join_arguments(shard.joins, self._join_items)
-        reply = self._connection.run("flush", names, arguments)
+            sample, *reply = self._connection.run("flush_waiting", names, arguments)
         if reply[0] != b"ok":
             raise FlushRefused(
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"
             )
-        base, entries = int(reply[1]), reply[4:]
+        base, entries = int(reply[1]), reply[3:]
         shard.marks.pins = unpack_pins(reply[2])
         if shard.joins is not None:
-            level, *hours = map(int, reply[3].split())
+            level, *hours = map(int, sample.split())
             shard.joins.mark_flushed(level, hours)
         shard.next_offset, shard.is_stored = new_offset, True
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()

@@ -21,12 +21,6 @@ open_joins(KEYS[2], KEYS[3], ARGV[2])
 local hour, step, most, age = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5]), ARGV[7]
 local c, added = cohort_of(hour), 0
 
--- The next item of the cohort that waits, or nil if it does not.
-local function waiting_record(digest)
-  local r = record_of(digest)
-  return r and r.state == 'w' and r.hour == hour and r or nil
-end
-
 -- Close one item.
 local function close(digest, r)
   if depth_of(digest) < c.level then
@@ -60,7 +54,7 @@ if step == 'thin' then
 else
   if step == 'close' then c.state = 'c' end
   for _, digest in ipairs(redis.call('LPOP', KEYS[5], most) or {}) do
-    local r = waiting_record(digest)
+    local r = waiting_record(c, digest)
     count = count + 1
     if r then
       count_item(c, digest, r, -1)

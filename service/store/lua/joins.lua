@@ -57,7 +57,8 @@ local function cohort_of(hour)
     state, of, items, labels, thin = 'o', level, 0, 0, 0
   end
   touched[hour] = {
-    state = state, level = tonumber(of), items = tonumber(items), labels = tonumber(labels), thin = tonumber(thin)
+    hour = hour, state = state, level = tonumber(of),
+    items = tonumber(items), labels = tonumber(labels), thin = tonumber(thin)
   }
   return touched[hour]
 end
@@ -90,6 +91,12 @@ end
 local function store_record(digest, r)
   local head = r.state .. struct.pack('>I4d', r.hour, r.time) .. r.class .. r.entry
   redis.call('HSET', waiting_key, digest, head .. struct.pack('>dI2', r.arrival, #r.label) .. r.label .. r.fact)
+end
+
+-- The record of an item of a cohort, or nil if it does not wait there.
+local function waiting_record(c, digest)
+  local r = record_of(digest)
+  return r and r.state == 'w' and r.hour == c.hour and r or nil
 end
 
 -- Count a waiting item of a cohort, or with -1 one that waits no longer.
@@ -148,10 +155,11 @@ local function thin_out(c, list, most)
   local count = math.min(c.thin, most)
   if count == 0 then return 0 end
   for _, digest in ipairs(redis.call('LPOP', list, count) or {}) do
-    if depth_of(digest) >= c.level then
+    local r = waiting_record(c, digest)
+    if r and depth_of(digest) >= c.level then
       redis.call('RPUSH', list, digest)
-    else
-      count_item(c, digest, record_of(digest), -1)
+    elseif r then
+      count_item(c, digest, r, -1)
       redis.call('HDEL', waiting_key, digest)
     end
   end
