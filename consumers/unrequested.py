@@ -25,7 +25,7 @@ class ReceivedLabel:
 
     Attributes:
         vendor: who signed it; empty if no vendors are configured.
-        time: when it was given, seconds since the epoch; by it the latest label of an item is found. It is the
+        time: when it was given, seconds since the epoch; the latest label of an item counts. It is the
             same whenever the label is read.
     """
 
