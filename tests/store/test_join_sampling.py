@@ -238,3 +238,36 @@ def test_facts_are_encoded_of_sampled_items_alone() -> None:
 
     pending.offer(JoinColumns(digest, fact), np.full(400, BEGIN))
     assert set(encoded) == sampled_at(items, 3)
+
+
+def test_a_level_that_rises_as_a_cohort_begins_is_that_cohorts_too(site: JoinSite) -> None:
+    predict(site, names(0, 90))
+    site.predict(names(1_000, 40), at=BEGIN + HOUR)
+    assert site.summary().level == site.cohort(BEGIN + HOUR).level == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_however_owners_and_leaders_take_turns_every_cohort_is_an_even_sample(
+    seed: int, site: JoinSite
+) -> None:
+    rng = np.random.default_rng(seed)
+    everything: dict[int, Names] = {}
+    first = int(BEGIN // HOUR)
+    for turn in range(80):
+        hour = turn // 10 - int(rng.integers(2)) * (turn > 10)
+        items = names(1_000 * turn, int(rng.integers(1, 60)))
+        everything.setdefault(first + hour, []).extend(items)
+        partition, at = int(rng.integers(3)), BEGIN + hour * HOUR + 60
+        # A partition's records arrive in order, or count as of the newest before them.
+        site.predict(items, at=at, partition=partition + 3 * (hour % 2))
+        if rng.random() < 0.3:
+            site.close(BEGIN + hour * HOUR, most=int(rng.integers(1, 600)))
+    cohorts = site.summary().cohorts
+    site.close(LAST_DAY + 10 * HOUR)
+    arrived = {e.fact.item_id: e.fact.requested_at // HOUR for e in site.entries()}
+    for cohort in cohorts:
+        found = {item for item, hour in arrived.items() if hour == cohort.hour}
+        sample = sampled_at(everything[cohort.hour], cohort.level)
+        assert found == (sample if cohort.state == "o" else set())
+    assert sum(cohort.state == "o" for cohort in cohorts) >= len(cohorts) - 2
+    assert max(cohort.level for cohort in cohorts) >= 3
