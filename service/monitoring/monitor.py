@@ -68,7 +68,12 @@ class ModelMonitor:
         self._asked_at = -np.inf
 
     def _empty_ledger(self) -> OutcomeLedger:
-        return OutcomeLedger(self.space, may_err=self.settings.labels_per_item.may_err)
+        unrequested = self.settings.unrequested_labels
+        return OutcomeLedger(
+            self.space,
+            may_err=self.settings.labels_per_item.may_err,
+            unrequested=None if unrequested is None else unrequested.items,
+        )
 
     def refresh(self, now: float) -> ModelSnapshot:
         """Read the facts and compute the snapshot.
