@@ -228,7 +228,10 @@ class OutcomeFold(PlacedOutcomes):
             rows["alive"][row] = bool(name) or entry.is_unrequested
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
             if entry.is_unrequested:
-                rows["source"][row], rows["true_class"][row] = self._source_code(entry), self._true_class(entry)
+                rows["source"][row], rows["true_class"][row] = (
+                    self._source_code(entry),
+                    self._true_class(entry),
+                )
             rows["correct"][row] = known.predicted_class == name
             rows["challenger"][row] = self._challenger_right(known, name)
             rows["given_at"][row] = given_at or rows["given_at"][row]

@@ -110,7 +110,9 @@ class SummedOutcomes(OutcomeFold):
             for reason in (NO_CLASS, EXPIRED_CLASS, SKIPPED_CLASS)
         }
         return {
-            reason: summed(bins[part], counts[part].astype(np.float64), self._space.bin_count).astype(np.int64)
+            reason: summed(bins[part], counts[part].astype(np.float64), self._space.bin_count).astype(
+                np.int64
+            )
             for reason, part in parts.items()
         }
 

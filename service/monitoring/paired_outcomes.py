@@ -82,7 +82,9 @@ class OutcomePairs:
         key, other = int(keys[row]), int(keys[twin])
         self._unrequested[key], self._requested[other] = other, key
         self._before[key] = {name: rows[name][row] for name in _MERGED}
-        labelled, arrived = (rows["alive"][each] and rows["true_class"][each] >= NO_CLASS for each in (row, twin))
+        labelled, arrived = (
+            rows["alive"][each] and rows["true_class"][each] >= NO_CLASS for each in (row, twin)
+        )
         if not labelled and arrived:
             for name in ("true_class", "correct", "challenger", "alive", "given_at"):
                 rows[name][row] = rows[name][twin]

@@ -84,9 +84,7 @@ def unanswered_requests(settings: ModelSettings, ledger: OutcomeLedger) -> Unans
         EXPIRED_CLASS: (settings.unanswered.expired, expiry),
     }
     worst_case = frozenset(
-        reason
-        for reason, given in treatments.items()
-        if by_reason[reason].any() and _is_worst_case(*given)
+        reason for reason, given in treatments.items() if by_reason[reason].any() and _is_worst_case(*given)
     )
     return UnansweredRequests(
         ended=sum(int(counts.sum()) for counts in by_reason.values()),

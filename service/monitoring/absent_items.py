@@ -1,0 +1,149 @@
+"""Items that got no label while others did, and nobody knows why: their correctness is imputed (pure).
+
+Where items with an unrequested label are self-selected, these labels count for their own items alone. All
+items that waited for such a label, with it or without, are an even sample of traffic. Those without are like
+those of them that were requested (`service/statistics/absent_answers.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from service.domain.arrays import Flags, Floats, Indices
+from service.domain.groupings import ByAttribute
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.imputed_labels import extremes
+from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.absent_answers import CHAINS, AnsweredItems, stratified
+from service.statistics.balance_heuristic import sums as summed
+from service.statistics.groups import Labels
+
+IMPUTATIONS: Final = 20
+_ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
+
+
+@dataclass(frozen=True)
+class ImputedItems:
+    """Labels with an imputed correctness of items without one."""
+
+    imputed: tuple[Labels, ...]
+    requested: Labels  # the labels, and the requests that may have any true class
+    # draws of the accuracy of items with an unrequested label minus that of all; None without such items
+    selection_bias: Floats | None
+
+
+def impute_items(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    sums: OutcomeSums,
+    labels: Labels,
+    *,
+    any_class: Collection[int],
+) -> ImputedItems | None:
+    """Imputations of the items of an even sample that have no label; None if all have one.
+
+    `sums` has the same rows as the `labels`, among which are items without one. Requested ones whose reason is
+    in `any_class` are correct in every other imputation, and incorrect in the others.
+    """
+    waited = ledger.of_traffic[sums.sources]
+    absent = waited & ledger.is_absent[sums.sources]
+    sought = absent & (sums.true_classes < NO_CLASS)
+    if not sought.any():
+        return None
+    scores, levels = _covariates(index, labels.cells)
+    asked = absent & (~sought | np.isin(sums.true_classes, list(any_class)))
+    items = _answered(scores[asked], levels[:, asked], sums.part(asked))
+    draws = ledger.absent_memory.learned(items)
+    cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
+    scores, levels = _covariates(index, cells)
+    masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
+    drawn = draws.accuracies(scores, levels)
+    chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
+    imputed = []
+    for number, accuracies in enumerate(chosen):
+        filled = _filled(labels, sought, accuracies[of_rows.ravel()], index.cells.classes)
+        imputed.append(extremes(filled, index.cells.classes)[number % 2])
+    known = replace(labels, true_classes=np.where(sought, NO_CLASS, labels.true_classes))
+    return ImputedItems(
+        tuple(imputed), known, _selection_bias(labels, waited, absent, sought, drawn @ masses)
+    )
+
+
+def _covariates(index: GroupIndex, cells: Indices) -> tuple[Floats, Indices]:
+    """Log odds of the scores of label cells [n], and their levels of every factor [F, n].
+
+    Factors are score bins, predicted classes, and the values of attributes that groupings are by.
+    """
+    bins, count = index.cells.bins[cells], index.space.bin_count
+    factors = [bins, index.cells.classes[cells]]
+    for name, grouping in sorted(index.space.groupings.items()):
+        if isinstance(grouping, ByAttribute) and not grouping.is_by_votes:
+            factors.append(index[name].numbers[cells])
+    scores = np.asarray(special.logit((np.arange(count) + 0.5) / count), np.float64)
+    return scores[bins], np.stack(factors).astype(np.intp)
+
+
+def _answered(scores: Floats, levels: Indices, sums: OutcomeSums) -> AnsweredItems:
+    """The requested items by strata."""
+    keys, of = np.unique(levels, axis=1, return_inverse=True)
+    has_label = sums.true_classes >= NO_CLASS
+    kinds = (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label)
+    found = (summed(of.ravel(), sums.freshness * kind, keys.shape[1]) for kind in kinds)
+    own = np.zeros(keys.shape[1])
+    own[of.ravel()] = scores
+    return AnsweredItems(own, keys, *(_rounded(counts) for counts in found))
+
+
+def _rounded(counts: Floats) -> Floats:
+    some = np.maximum(counts, 1e-9)
+    rounded = np.exp(np.rint(np.log(some) / _ROUNDED) * _ROUNDED)
+    return np.where(counts > 1e-9, rounded, 0.0)
+
+
+def _chosen(drawn: Floats, shares: Floats, *, halved: bool) -> Floats:
+    """A few draws that stand for all [n, S]; every other one for every other draw, if `halved`."""
+    if not halved:
+        found = stratified(drawn, shares, IMPUTATIONS)
+        # Whatever goes by turns must not depend on how high a draw is.
+        return found[np.random.default_rng(0).permutation(IMPUTATIONS)]
+    odd = np.arange(len(drawn)) % CHAINS % 2
+    halves = [stratified(drawn[odd == each], shares, IMPUTATIONS // 2) for each in (0, 1)]
+    return np.stack(halves, axis=1).reshape(IMPUTATIONS, -1)
+
+
+def _filled(labels: Labels, sought: Flags, accuracies: Floats, classes: Indices) -> Labels:
+    """The labels, with every row that is sought as two: its correct and its incorrect part.
+
+    The true class of the incorrect part is not known.
+    """
+    rows = np.flatnonzero(sought)
+    order = np.concatenate([np.arange(len(sought)), rows])
+    correct, true, fresh = (
+        column[order] for column in (labels.correct, labels.true_classes, labels.freshness)
+    )
+    correct[rows], true[rows], fresh[rows] = 1.0, classes[labels.cells[rows]], fresh[rows] * accuracies
+    more = slice(len(sought), None)
+    correct[more], true[more], fresh[more] = 0.0, NO_CLASS, fresh[more] * (1 - accuracies)
+    return Labels(labels.cells[order], correct, labels.weights[order], fresh, true)
+
+
+def _selection_bias(
+    labels: Labels, waited: Flags, absent: Flags, sought: Flags, correct: Floats
+) -> Floats | None:
+    """Draws of the accuracy of items with an unrequested label, minus that of all that waited for one [D].
+
+    `correct` are draws of how many of the items that are sought are correct, by weight [D].
+    """
+    worth = labels.weights * labels.freshness
+    chosen, total = worth[waited & ~absent], worth[waited].sum()
+    if not chosen.sum() > 0:
+        return None
+    right = float(chosen @ labels.correct[waited & ~absent])
+    others = float((worth * labels.correct)[absent & ~sought].sum())
+    return np.asarray(right / chosen.sum() - (right + others + correct) / total, np.float64)
