@@ -26,6 +26,8 @@ from service.statistics.groups import Labels
 
 IMPUTATIONS: Final = 20
 _ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
+_LEAST: Final = 1e-9
+_FEW: Final = 5.0  # items
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,15 @@ def impute_items(
 ) -> ImputedItems | None:
     """Imputations of the items of an even sample that have no label; None if all have one.
 
-    `sums` has the same rows as the `labels`, among which are items without one. Requested ones whose reason is
-    in `any_class` are correct in every other imputation, and incorrect in the others.
+    `sums` has the same rows as the `labels`, among which are items without one. Requested ones whose reason
+    is in `any_class` are correct in every other imputation, and incorrect in the others.
     """
     waited = ledger.of_traffic[sums.sources]
     absent = waited & ledger.is_absent[sums.sources]
     sought = absent & (sums.true_classes < NO_CLASS)
     if not sought.any():
         return None
-    scores, levels = _covariates(index, labels.cells)
-    asked = absent & (~sought | np.isin(sums.true_classes, list(any_class)))
-    items = _answered(scores[asked], levels[:, asked], sums.part(asked))
+    items = _answered(index, sums, waited, absent, any_class)
     draws = ledger.absent_memory.learned(items)
     cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
     scores, levels = _covariates(index, cells)
@@ -89,21 +89,48 @@ def _covariates(index: GroupIndex, cells: Indices) -> tuple[Floats, Indices]:
     return scores[bins], np.stack(factors).astype(np.intp)
 
 
-def _answered(scores: Floats, levels: Indices, sums: OutcomeSums) -> AnsweredItems:
-    """The requested items by strata."""
-    keys, of = np.unique(levels, axis=1, return_inverse=True)
+def _answered(
+    index: GroupIndex, sums: OutcomeSums, waited: Flags, absent: Flags, any_class: Collection[int]
+) -> AnsweredItems:
+    """Requested items by strata: those without an unrequested label, and those that did not wait for one.
+
+    Of the latter it is not known whether they would have got a label. Items like them that waited say it.
+    """
     has_label = sums.true_classes >= NO_CLASS
-    kinds = (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label)
-    found = (summed(of.ravel(), sums.freshness * kind, keys.shape[1]) for kind in kinds)
-    own = np.zeros(keys.shape[1])
-    own[of.ravel()] = scores
-    return AnsweredItems(own, keys, *(_rounded(counts) for counts in found))
+    unclear = np.isin(sums.true_classes, list(any_class))
+    scores, levels = _covariates(index, sums.cells)
+    keys, of, sizes = np.unique(levels, axis=1, return_inverse=True, return_counts=True)
+    strata, count = of.ravel(), len(sizes)
+
+    def counted(rows: Flags) -> Floats:
+        return summed(strata, sums.freshness * rows, count)
+
+    here, without = counted(waited), counted(absent)
+    right = counted(waited & ~absent & (sums.correct > 0))
+    # A stratum with few items is taken to be like all others in part.
+    shares = [(each + _FEW * each.sum() / here.sum()) / (here + _FEW) for each in (without, right)]
+    own = np.zeros(count)
+    own[strata] = scores
+    is_absent = np.repeat([True, False], count)
+    found = [
+        np.concatenate([counted(part & kind) for part in (absent, ~waited)])
+        for kind in (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label & unclear)
+    ]
+    some = np.sum(found, axis=0) > 0
+    columns = (
+        np.tile(own, 2),
+        np.where(is_absent, 1.0, np.tile(np.round(shares[0], 3), 2)),
+        np.where(is_absent, 0.0, np.tile(np.round(shares[1], 3), 2)),
+        *(_rounded(counts) for counts in found),
+    )
+    own, *others = (column[some] for column in columns)
+    return AnsweredItems(own, np.tile(keys, 2)[:, some], *others)
 
 
 def _rounded(counts: Floats) -> Floats:
-    some = np.maximum(counts, 1e-9)
-    rounded = np.exp(np.rint(np.log(some) / _ROUNDED) * _ROUNDED)
-    return np.where(counts > 1e-9, rounded, 0.0)
+    """The same but for so little that their age alone seldom changes them."""
+    rounded = np.exp(np.rint(np.log(np.maximum(counts, _LEAST)) / _ROUNDED) * _ROUNDED)
+    return np.where(counts > _LEAST, rounded, 0.0)
 
 
 def _chosen(drawn: Floats, shares: Floats, *, halved: bool) -> Floats:

@@ -12,6 +12,11 @@ of a is that of Jeffreys for a share (Beta(1/2, 1/2)), so without any request th
 As every level has a deviation, the model agrees with the rate of each level that has many requests, however
 wrong it is otherwise.
 
+Of some requested items it is not known whether they have a self-selected label. Such a prediction is correct
+with the probability c + s p, where s is the share of items like it without such a label, p their accuracy,
+and c the share of items with such a label that is correct. So all requests count, and estimates are not worse
+than without the self-selected labels.
+
 Chains of Metropolis steps run side by side, all with the same random numbers for the same data.
 """
 
@@ -32,16 +37,19 @@ _WARM_UP, _KEPT, _BETWEEN = 150, 50, 2  # sweeps
 _SLOPE: Final = (0.5, 1.0)  # mean and standard deviation of the prior
 _SCALE: Final = 0.7  # of the prior of the scales: half of a t distribution with 3 degrees of freedom
 _DEGREES: Final = 4
+_TINY: Final = 1e-12
 _REMEMBERED: Final = 4  # results, of rounds and of estimates for earlier times
 _WANTED: Final = 0.44  # share of steps that are accepted (Roberts and Rosenthal, Statistical Science 2001)
 
 
 @dataclass(frozen=True)
 class AnsweredItems:
-    """Requested items among those without a self-selected label, by strata of equal items [S]."""
+    """Requested items by strata of equal ones [S]."""
 
     scores: Floats  # log odds of the score
     levels: Indices  # of every factor [F, S]
+    absent: Floats  # share of items like these without a self-selected label; 1 where none has one
+    right: Floats  # share of them that has such a label, and is correct
     correct: Floats  # how many predictions are correct
     incorrect: Floats
     unclear: Floats  # requested items that may be either
@@ -115,6 +123,7 @@ class _Chains:
         total = float(self._trials.sum())
         self.centre = float(items.scores @ self._trials / total) if total > 0 else 0.0
         self._scores = items.scores - self.centre
+        self._absent, self._right = items.absent, items.right
         seen = [np.unique(levels, return_inverse=True) for levels in items.levels]
         self.known = [levels for levels, _ in seen]
         self._numbers = [numbers.ravel() for _, numbers in seen]
@@ -129,6 +138,7 @@ class _Chains:
         self._accepted: dict[str, Floats] = {}
         self._adapted = 0
         self._odds = self._log_odds()
+        self._likely = self._likelihood(self._odds)
 
     def copies(self) -> list[Floats]:
         """The deviations now."""
@@ -140,10 +150,16 @@ class _Chains:
             found = found + deviations[:, numbers]
         return np.asarray(found, np.float64)
 
-    def _gain(self, odds: Floats) -> Floats:
-        """By how much other log odds are likelier [C, S]."""
-        more = np.logaddexp(0.0, odds) - np.logaddexp(0.0, self._odds)
-        return np.asarray(self._correct * (odds - self._odds) - self._trials * more, np.float64)
+    def _likelihood(self, odds: Floats) -> Floats:
+        """Log likelihood of every stratum [C, S]."""
+        rate = np.clip(self._right + self._absent * special.expit(odds), _TINY, 1 - _TINY)
+        found = self._correct * np.log(rate) + (self._trials - self._correct) * np.log1p(-rate)
+        return np.asarray(found, np.float64)
+
+    def _move(self, accepted: Flags, odds: Floats, likely: Floats) -> None:
+        """Go to other log odds where they are accepted [C, 1] or [C, S]."""
+        self._odds = np.where(accepted, odds, self._odds)
+        self._likely = np.where(accepted, likely, self._likely)
 
     def sweep(self) -> None:
         """Try a step of every parameter."""
@@ -173,34 +189,34 @@ class _Chains:
 
     def _step_intercept(self) -> None:
         step = self._proposed("intercept", (CHAINS,))
-        odds = self._odds + step[:, None]
-        gain = self._gain(odds).sum(axis=1)
+        likely = self._likelihood(odds := self._odds + step[:, None])
+        gain = (likely - self._likely).sum(axis=1)
         gain += _log_jeffreys(self.intercept + step) - _log_jeffreys(self.intercept)
         accepted = self._accept("intercept", gain)
         self.intercept = np.where(accepted, self.intercept + step, self.intercept)
-        self._odds = np.where(accepted[:, None], odds, self._odds)
+        self._move(accepted[:, None], odds, likely)
 
     def _step_slope(self) -> None:
         step, (mean, spread) = self._proposed("slope", (CHAINS,)), _SLOPE
-        odds = self._odds + step[:, None] * self._scores
-        gain = self._gain(odds).sum(axis=1)
+        likely = self._likelihood(odds := self._odds + step[:, None] * self._scores)
+        gain = (likely - self._likely).sum(axis=1)
         gain -= ((self.slope + step - mean) ** 2 - (self.slope - mean) ** 2) / (2 * spread**2)
         accepted = self._accept("slope", gain)
         self.slope = np.where(accepted, self.slope + step, self.slope)
-        self._odds = np.where(accepted[:, None], odds, self._odds)
+        self._move(accepted[:, None], odds, likely)
 
     def _step_deviations(self, factor: int) -> None:
         """A step of all levels of a factor at once: each is accepted by itself."""
         now, numbers = self.deviations[factor], self._numbers[factor]
         step = self._proposed(f"deviations {factor}", now.shape)
-        odds = self._odds + step[:, numbers]
+        likely = self._likelihood(odds := self._odds + step[:, numbers])
         places = numbers + now.shape[1] * np.arange(CHAINS)[:, None]
-        likelier = sums(places.ravel(), self._gain(odds).ravel(), now.size).reshape(now.shape)
+        likelier = sums(places.ravel(), (likely - self._likely).ravel(), now.size).reshape(now.shape)
         scales = np.exp(self.log_scales[:, factor, None])
         gain = likelier + _log_t((now + step) / scales) - _log_t(now / scales)
         accepted = self._accept(f"deviations {factor}", gain)
         self.deviations[factor] = np.where(accepted, now + step, now)
-        self._odds = np.where(accepted[:, numbers], odds, self._odds)
+        self._move(accepted[:, numbers], odds, likely)
 
     def _step_shift(self, factor: int) -> None:
         """Shift the intercept, and all levels the other way: the log odds stay."""
@@ -228,12 +244,12 @@ class _Chains:
         step, now = self._proposed(f"spread {factor}", (CHAINS,)), self.log_scales[:, factor]
         deviations = self.deviations[factor]
         wider = deviations * np.exp(step)[:, None]
-        odds = self._odds + (wider - deviations)[:, self._numbers[factor]]
-        gain = self._gain(odds).sum(axis=1) + _log_scale(now + step) - _log_scale(now)
+        likely = self._likelihood(odds := self._odds + (wider - deviations)[:, self._numbers[factor]])
+        gain = (likely - self._likely).sum(axis=1) + _log_scale(now + step) - _log_scale(now)
         accepted = self._accept(f"spread {factor}", gain)
         self.log_scales[:, factor] = np.where(accepted, now + step, now)
         self.deviations[factor] = np.where(accepted[:, None], wider, deviations)
-        self._odds = np.where(accepted[:, None], odds, self._odds)
+        self._move(accepted[:, None], odds, likely)
 
 
 def _log_jeffreys(odds: Floats) -> Floats:
