@@ -20,14 +20,13 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.imputed_labels import extremes
 from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
-from service.statistics.absent_answers import CHAINS, AnsweredItems, stratified
+from service.statistics.absent_answers import CHAINS, AbsentMemory, AnsweredItems, stratified
 from service.statistics.balance_heuristic import sums as summed
 from service.statistics.groups import Labels
 
 IMPUTATIONS: Final = 20
 _ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
 _LEAST: Final = 1e-9
-_FEW: Final = 5.0  # items
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,9 @@ def impute_items(
     sought = absent & (sums.true_classes < NO_CLASS)
     if not sought.any():
         return None
-    items = _answered(index, sums, waited, absent, any_class)
+    items = _answered(
+        index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory
+    )
     draws = ledger.absent_memory.learned(items)
     cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
     scores, levels = _covariates(index, cells)
@@ -90,7 +91,13 @@ def _covariates(index: GroupIndex, cells: Indices) -> tuple[Floats, Indices]:
 
 
 def _answered(
-    index: GroupIndex, sums: OutcomeSums, waited: Flags, absent: Flags, any_class: Collection[int]
+    index: GroupIndex,
+    sums: OutcomeSums,
+    waited: Flags,
+    absent: Flags,
+    *,
+    any_class: Collection[int],
+    memory: AbsentMemory,
 ) -> AnsweredItems:
     """Requested items by strata: those without an unrequested label, and those that did not wait for one.
 
@@ -105,26 +112,26 @@ def _answered(
     def counted(rows: Flags) -> Floats:
         return summed(strata, sums.freshness * rows, count)
 
-    here, without = counted(waited), counted(absent)
-    right = counted(waited & ~absent & (sums.correct > 0))
-    # A stratum with few items is taken to be like all others in part.
-    shares = [(each + _FEW * each.sum() / here.sum()) / (here + _FEW) for each in (without, right)]
     own = np.zeros(count)
     own[strata] = scores
-    is_absent = np.repeat([True, False], count)
     found = [
         np.concatenate([counted(part & kind) for part in (absent, ~waited)])
         for kind in (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label & unclear)
     ]
     some = np.sum(found, axis=0) > 0
-    columns = (
-        np.tile(own, 2),
-        np.where(is_absent, 1.0, np.tile(np.round(shares[0], 3), 2)),
-        np.where(is_absent, 0.0, np.tile(np.round(shares[1], 3), 2)),
-        *(_rounded(counts) for counts in found),
+    shares = np.ones((CHAINS, 2 * count)), np.zeros((CHAINS, 2 * count))
+    if some[count:].any():
+        kinds = (absent, waited & ~absent, waited & ~absent & (sums.correct > 0))
+        missing, chosen, right = (_rounded(counted(kind)) for kind in kinds)
+        without = memory.shares(own, keys, missing, chosen, 1)
+        accuracy = memory.shares(own, keys, right, np.maximum(chosen - right, 0.0), 2)
+        shares[0][:, count:], shares[1][:, count:] = without, (1 - without) * accuracy
+    return AnsweredItems(
+        np.tile(own, 2)[some],
+        np.tile(keys, 2)[:, some],
+        *(each[:, some] for each in shares),
+        *(_rounded(counts[some]) for counts in found),
     )
-    own, *others = (column[some] for column in columns)
-    return AnsweredItems(own, np.tile(keys, 2)[:, some], *others)
 
 
 def _rounded(counts: Floats) -> Floats:
@@ -173,4 +180,11 @@ def _selection_bias(
         return None
     right = float(chosen @ labels.correct[waited & ~absent])
     others = float((worth * labels.correct)[absent & ~sought].sum())
-    return np.asarray(right / chosen.sum() - (right + others + correct) / total, np.float64)
+    share = 1 - chosen.sum() / total
+    own, absents = right / chosen.sum(), (others + correct) / max(total - chosen.sum(), _LEAST)
+    # The items are a sample, too.
+    size = total**2 / (worth[waited] @ labels.weights[waited])
+    spread = share**2 * (own * (1 - own) / (1 - share) + absents * (1 - absents) / share)
+    spread += (own - absents) ** 2 * share * (1 - share)
+    noise = np.random.default_rng(0).standard_normal(len(correct)) * np.sqrt(np.maximum(spread, 0.0) / size)
+    return np.asarray(share * (own - absents) + noise, np.float64)

@@ -38,7 +38,7 @@ _SLOPE: Final = (0.5, 1.0)  # mean and standard deviation of the prior
 _SCALE: Final = 0.7  # of the prior of the scales: half of a t distribution with 3 degrees of freedom
 _DEGREES: Final = 4
 _TINY: Final = 1e-12
-_REMEMBERED: Final = 4  # results, of rounds and of estimates for earlier times
+_REMEMBERED: Final = 12  # results, of rounds and of estimates for earlier times
 _WANTED: Final = 0.44  # share of steps that are accepted (Roberts and Rosenthal, Statistical Science 2001)
 
 
@@ -48,8 +48,10 @@ class AnsweredItems:
 
     scores: Floats  # log odds of the score
     levels: Indices  # of every factor [F, S]
-    absent: Floats  # share of items like these without a self-selected label; 1 where none has one
-    right: Floats  # share of them that has such a label, and is correct
+    # share of items like these without a self-selected label, and share with one that is correct; in every
+    # chain, if they are estimates [C, S] or [S]
+    absent: Floats
+    right: Floats
     correct: Floats  # how many predictions are correct
     incorrect: Floats
     unclear: Floats  # requested items that may be either
@@ -80,9 +82,9 @@ class AccuracyDraws:
         return np.asarray(special.expit(found), np.float64)
 
 
-def draw_accuracies(items: AnsweredItems) -> AccuracyDraws:
-    """Learn from requested items; a tenth of a second."""
-    chains = _Chains(items, np.random.default_rng(0))
+def draw_accuracies(items: AnsweredItems, seed: int = 0) -> AccuracyDraws:
+    """Learn from requested items; a fifth of a second."""
+    chains = _Chains(items, np.random.default_rng(seed))
     for _ in range(_WARM_UP):
         chains.sweep()
         chains.adapt()
@@ -97,19 +99,29 @@ def draw_accuracies(items: AnsweredItems) -> AccuracyDraws:
 
 
 class AbsentMemory:
-    """Cache of what was learned from the same requested items."""
+    """Cache of what was learned from the same items, which does not affect it."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, AccuracyDraws] = {}
 
-    def learned(self, items: AnsweredItems) -> AccuracyDraws:
-        """What these items say; the cache does not affect it."""
-        key = b"".join(np.ascontiguousarray(column).tobytes() for column in vars(items).values())
-        found = self._known.pop(key, None) or draw_accuracies(items)
+    def learned(self, items: AnsweredItems, seed: int = 0) -> AccuracyDraws:
+        """What these items say."""
+        key = bytes([seed]) + b"".join(np.ascontiguousarray(each).tobytes() for each in vars(items).values())
+        found = self._known.pop(key, None) or draw_accuracies(items, seed)
         self._known[key] = found
         for old in list(self._known)[:-_REMEMBERED]:
             del self._known[old]
         return found
+
+    def shares(self, scores: Floats, levels: Indices, counts: Floats, others: Floats, seed: int) -> Floats:
+        """Posterior draws of a share in every stratum, one for every chain [C, S], by the same model.
+
+        The share is of some items in these, and `others` [S].
+        """
+        some = counts + others > 0
+        none = np.zeros(int(np.count_nonzero(some)))
+        items = AnsweredItems(scores[some], levels[:, some], none + 1, none, counts[some], others[some], none)
+        return self.learned(items, seed).accuracies(scores, levels)[-CHAINS:]
 
 
 class _Chains:
