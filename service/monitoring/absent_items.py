@@ -54,17 +54,16 @@ def impute_items(
     """
     waited = ledger.of_traffic[sums.sources]
     absent = waited & ledger.is_absent[sums.sources]
-    sought = absent & (sums.true_classes < NO_CLASS)
+    sought = absent & (sums.true_classes < NO_CLASS) & ~np.isin(sums.true_classes, list(any_class))
     if not sought.any():
         return None
-    items = _answered(
-        index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory
-    )
+    items = _answered(index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory)
     draws = ledger.absent_memory.learned(items)
     cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
     scores, levels = _covariates(index, cells)
     masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
-    drawn = draws.accuracies(scores, levels)
+    counts = np.bincount(of_rows.ravel(), labels.freshness[sought], len(cells))
+    drawn = _imputed(draws.accuracies(scores, levels), counts)
     chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
     imputed = []
     for number, accuracies in enumerate(chosen):
@@ -138,6 +137,17 @@ def _rounded(counts: Floats) -> Floats:
     """The same but for so little that their age alone seldom changes them."""
     rounded = np.exp(np.rint(np.log(np.maximum(counts, _LEAST)) / _ROUNDED) * _ROUNDED)
     return np.where(counts > _LEAST, rounded, 0.0)
+
+
+def _imputed(accuracies: Floats, counts: Floats) -> Floats:
+    """Shares of correct ones among so many predictions of every stratum, for every draw [D, S].
+
+    An imputation is of items, not of their accuracy: else intervals would not be wide enough where many of
+    the items were requested (Rubin, Multiple Imputation for Nonresponse in Surveys, 1987).
+    """
+    whole = np.maximum(np.rint(counts), 1.0).astype(np.int64)
+    drawn = np.random.default_rng(3).binomial(whole, np.clip(accuracies, 0.0, 1.0)) / whole
+    return np.asarray(drawn, np.float64)
 
 
 def _chosen(drawn: Floats, shares: Floats, *, halved: bool) -> Floats:
