@@ -62,7 +62,7 @@ def impute_items(
     cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
     scores, levels = _covariates(index, cells)
     masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
-    counts = np.bincount(of_rows.ravel(), labels.freshness[sought], len(cells))
+    counts = summed(of_rows.ravel(), labels.freshness[sought], len(cells))
     drawn = _imputed(draws.accuracies(scores, levels), counts)
     chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
     imputed = []

@@ -11,6 +11,7 @@ from traffic_tables import JointCell, traffic_of
 from service.config.unrequested import ChosenBy
 from service.domain.cells import CellSpace
 from service.domain.groupings import ALL, ByAttribute, Everything
+from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
@@ -66,7 +67,7 @@ def weighed(
     return found, index
 
 
-def counted(traffic: dict[str, int]):  # type: ignore[no-untyped-def]
+def counted(traffic: dict[str, int]) -> Traffic:
     cells = [JointCell((name,), 0, 0, count, float(count), count / 2) for name, count in traffic.items()]
     return traffic_of(SPACE, cells)
 
