@@ -165,7 +165,8 @@ COLUMNS: Final = (
     *(f"all traffic: {which}, %" for which in ("naive", "requests alone", "both")),
     "width of a region: requests alone, points",
     "both, points",
-    "requests alone need, times as many",
+    "width of all traffic: requests alone, points",
+    "both, points",
 )
 
 
@@ -178,8 +179,9 @@ def cells_of(found: list[Found]) -> tuple[Cell, ...]:
         cells += [
             100 * float(((lower <= truth) & (truth <= upper))[:, which].mean()) for lower, upper in ends
         ]
-    widths = [100 * float((upper - lower)[:, :-1].mean()) for lower, upper in ends[1:]]
-    return (*cells, *widths, (widths[0] / widths[1]) ** 2)
+    for which in (slice(0, -1), slice(-1, None)):
+        cells += [100 * float((upper - lower)[:, which].mean()) for lower, upper in ends[1:]]
+    return tuple(cells)
 
 
 def bias_cells(found: list[Found]) -> tuple[Cell, ...]:

@@ -20,13 +20,14 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.imputed_labels import extremes
 from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
-from service.statistics.absent_answers import CHAINS, AbsentMemory, AnsweredItems, stratified
+from service.statistics.absent_answers import CHAINS, AbsentMemory, AnsweredItems, Strata, stratified
 from service.statistics.balance_heuristic import sums as summed
 from service.statistics.groups import Labels
 
 IMPUTATIONS: Final = 20
 _ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
 _LEAST: Final = 1e-9
+_ALIKE: Final = 2  # factors whose levels hardly differ beyond their scores: score bins and predicted classes
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ def impute_items(
     items = _answered(index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory)
     draws = ledger.absent_memory.learned(items)
     cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
-    scores, levels = _covariates(index, cells)
+    strata = _strata(index, cells)
     masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
     counts = summed(of_rows.ravel(), labels.freshness[sought], len(cells))
-    drawn = _imputed(draws.accuracies(scores, levels), counts)
+    drawn = _imputed(draws.accuracies(strata.scores, strata.levels), counts)
     chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
     imputed = []
     for number, accuracies in enumerate(chosen):
@@ -75,8 +76,8 @@ def impute_items(
     )
 
 
-def _covariates(index: GroupIndex, cells: Indices) -> tuple[Floats, Indices]:
-    """Log odds of the scores of label cells [n], and their levels of every factor [F, n].
+def _strata(index: GroupIndex, cells: Indices) -> Strata:
+    """Of label cells: log odds of their scores, and their levels of every factor.
 
     Factors are score bins, predicted classes, and the values of attributes that groupings are by.
     """
@@ -86,7 +87,7 @@ def _covariates(index: GroupIndex, cells: Indices) -> tuple[Floats, Indices]:
         if isinstance(grouping, ByAttribute) and not grouping.is_by_votes:
             factors.append(index[name].numbers[cells])
     scores = np.asarray(special.logit((np.arange(count) + 0.5) / count), np.float64)
-    return scores[bins], np.stack(factors).astype(np.intp)
+    return Strata(scores[bins], np.stack(factors).astype(np.intp), np.arange(len(factors)) >= _ALIKE)
 
 
 def _answered(
@@ -104,15 +105,16 @@ def _answered(
     """
     has_label = sums.true_classes >= NO_CLASS
     unclear = np.isin(sums.true_classes, list(any_class))
-    scores, levels = _covariates(index, sums.cells)
-    keys, of, sizes = np.unique(levels, axis=1, return_inverse=True, return_counts=True)
-    strata, count = of.ravel(), len(sizes)
+    known = _strata(index, sums.cells)
+    keys, of = np.unique(known.levels, axis=1, return_inverse=True)
+    places, count = of.ravel(), keys.shape[1]
 
     def counted(rows: Flags) -> Floats:
-        return summed(strata, sums.freshness * rows, count)
+        return summed(places, sums.freshness * rows, count)
 
     own = np.zeros(count)
-    own[strata] = scores
+    own[places] = known.scores
+    strata = Strata(own, keys, known.differ)
     found = [
         np.concatenate([counted(part & kind) for part in (absent, ~waited)])
         for kind in (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label & unclear)
@@ -122,12 +124,13 @@ def _answered(
     if some[count:].any():
         kinds = (absent, waited & ~absent, waited & ~absent & (sums.correct > 0))
         missing, chosen, right = (_rounded(counted(kind)) for kind in kinds)
-        without = memory.shares(own, keys, missing, chosen, 1)
-        accuracy = memory.shares(own, keys, right, np.maximum(chosen - right, 0.0), 2)
+        without = memory.shares(strata, missing, chosen, 1)
+        accuracy = memory.shares(strata, right, np.maximum(chosen - right, 0.0), 2)
         shares[0][:, count:], shares[1][:, count:] = without, (1 - without) * accuracy
     return AnsweredItems(
         np.tile(own, 2)[some],
         np.tile(keys, 2)[:, some],
+        known.differ,
         *(each[:, some] for each in shares),
         *(_rounded(counts[some]) for counts in found),
     )

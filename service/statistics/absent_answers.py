@@ -7,8 +7,9 @@ odds that such a prediction is correct are
     a + b x + sum over factors f of u_f,level,
 
 with x the log odds of its score, and deviations u of the levels of every factor, such as its region and its
-score bin. They have t distributions with 4 degrees of freedom and an unknown scale for each factor. The prior
-of a is that of Jeffreys for a share (Beta(1/2, 1/2)), so without any request the share may be anything.
+score bin. They have t distributions with 4 degrees of freedom and an unknown scale for each factor. That of
+a factor whose levels may differ a lot is about 1, so that a level unlike all others is seen as such. The
+prior of a is that of Jeffreys for a share (Beta(1/2, 1/2)), so without any request the share may be anything.
 As every level has a deviation, the model agrees with the rate of each level that has many requests, however
 wrong it is otherwise.
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -36,18 +37,32 @@ CHAINS: Final = 20  # even: in every other one, unclear items are correct
 _WARM_UP, _KEPT, _BETWEEN = 150, 50, 2  # sweeps
 _SLOPE: Final = (0.5, 1.0)  # mean and standard deviation of the prior
 _SCALE: Final = 0.7  # of the prior of the scales: half of a t distribution with 3 degrees of freedom
+_UNLIKE: Final = 0.5  # standard deviation of the log of the scale of a factor whose levels may differ
 _DEGREES: Final = 4
 _TINY: Final = 1e-12
 _REMEMBERED: Final = 12  # results, of rounds and of estimates for earlier times
 _WANTED: Final = 0.44  # share of steps that are accepted (Roberts and Rosenthal, Statistical Science 2001)
 
 
+class Strata(NamedTuple):
+    """Strata of items that are alike [S]."""
+
+    scores: Floats  # log odds of the score
+    levels: Indices  # of every factor [F, S]
+    differ: Flags  # whether levels of a factor may differ a lot [F]
+
+    def part(self, which: Flags) -> Strata:
+        """Some of the strata."""
+        return Strata(self.scores[which], self.levels[:, which], self.differ)
+
+
 @dataclass(frozen=True)
 class AnsweredItems:
     """Requested items by strata of equal ones [S]."""
 
-    scores: Floats  # log odds of the score
-    levels: Indices  # of every factor [F, S]
+    scores: Floats  # of the strata, as in `Strata`
+    levels: Indices
+    differ: Flags
     # share of items like these without a self-selected label, and share with one that is correct; in every
     # chain, if they are estimates [C, S] or [S]
     absent: Floats
@@ -113,15 +128,15 @@ class AbsentMemory:
             del self._known[old]
         return found
 
-    def shares(self, scores: Floats, levels: Indices, counts: Floats, others: Floats, seed: int) -> Floats:
+    def shares(self, strata: Strata, counts: Floats, others: Floats, seed: int) -> Floats:
         """Posterior draws of a share in every stratum, one for every chain [C, S], by the same model.
 
         The share is of some items in these, and `others` [S].
         """
         some = counts + others > 0
         none = np.zeros(int(np.count_nonzero(some)))
-        items = AnsweredItems(scores[some], levels[:, some], none + 1, none, counts[some], others[some], none)
-        return self.learned(items, seed).accuracies(scores, levels)[-CHAINS:]
+        items = AnsweredItems(*strata.part(some), none + 1, none, counts[some], others[some], none)
+        return self.learned(items, seed).accuracies(strata.scores, strata.levels)[-CHAINS:]
 
 
 class _Chains:
@@ -136,6 +151,7 @@ class _Chains:
         self.centre = float(items.scores @ self._trials / total) if total > 0 else 0.0
         self._scores = items.scores - self.centre
         self._absent, self._right = items.absent, items.right
+        self._differ = items.differ
         seen = [np.unique(levels, return_inverse=True) for levels in items.levels]
         self.known = [levels for levels, _ in seen]
         self._numbers = [numbers.ravel() for _, numbers in seen]
@@ -199,6 +215,13 @@ class _Chains:
         self._accepted[name] = accepted.mean(axis=0)
         return accepted
 
+    def _log_scale(self, log_scales: Floats, factor: int) -> Floats:
+        """Log density of the prior of the logarithm of a scale."""
+        found = log_scales - 2 * np.log1p(np.exp(2 * log_scales) / (3 * _SCALE**2))
+        if self._differ[factor]:
+            found = -((log_scales / _UNLIKE) ** 2) / 2
+        return np.asarray(found, np.float64)
+
     def _step_intercept(self) -> None:
         step = self._proposed("intercept", (CHAINS,))
         likely = self._likelihood(odds := self._odds + step[:, None])
@@ -247,7 +270,7 @@ class _Chains:
         gain = (_log_t(deviations / np.exp(then)[:, None]) - _log_t(deviations / np.exp(now)[:, None])).sum(
             axis=1
         ) - step * deviations.shape[1]
-        gain += _log_scale(then) - _log_scale(now)
+        gain += self._log_scale(then, factor) - self._log_scale(now, factor)
         accepted = self._accept(f"scale {factor}", gain)
         self.log_scales[:, factor] = np.where(accepted, then, now)
 
@@ -257,7 +280,8 @@ class _Chains:
         deviations = self.deviations[factor]
         wider = deviations * np.exp(step)[:, None]
         likely = self._likelihood(odds := self._odds + (wider - deviations)[:, self._numbers[factor]])
-        gain = (likely - self._likely).sum(axis=1) + _log_scale(now + step) - _log_scale(now)
+        gain = (likely - self._likely).sum(axis=1)
+        gain += self._log_scale(now + step, factor) - self._log_scale(now, factor)
         accepted = self._accept(f"spread {factor}", gain)
         self.log_scales[:, factor] = np.where(accepted, now + step, now)
         self.deviations[factor] = np.where(accepted[:, None], wider, deviations)
@@ -271,11 +295,6 @@ def _log_jeffreys(odds: Floats) -> Floats:
 
 def _log_t(values: Floats) -> Floats:
     return np.asarray(-(_DEGREES + 1) / 2 * np.log1p(values**2 / _DEGREES), np.float64)
-
-
-def _log_scale(log_scales: Floats) -> Floats:
-    """Of the logarithm of a scale."""
-    return np.asarray(log_scales - 2 * np.log1p(np.exp(2 * log_scales) / (3 * _SCALE**2)), np.float64)
 
 
 def stratified(draws: Floats, weights: Floats, count: int) -> Floats:
