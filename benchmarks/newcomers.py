@@ -253,6 +253,7 @@ def looks_at(answered: Answered, *, every_days: float, in_order: bool) -> Iterat
         predicted_at=answered.requested_at,
         places=places,
         suspected=np.zeros(len(ids), np.bool_),
+        requested=np.ones(len(ids), np.bool_),
     )
     watched = lone_groups(["group"])
     known: GroupingEvidence | None = None

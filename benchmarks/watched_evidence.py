@@ -119,6 +119,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             predicted_at=at,
             places=places,
             suspected=suspected,
+            requested=np.ones(labels, np.bool_),
         )
         known: GroupingEvidence | None = None
         for count in range(every, labels + 1, every):

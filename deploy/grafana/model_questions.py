@@ -189,6 +189,21 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             )
         )
         .with_panel(
+            lines(
+                Says(
+                    "Bias of unrequested labels",
+                    "Accuracy of items with an unrequested label minus that of all traffic, with its "
+                    "credible interval. Estimates allow for it.",
+                    looks.RATIO,
+                    nothing="`unrequested_labels.items` is not `unknown`",
+                ),
+                Query(shown("credence_model_selection_bias_upper_ratio", _MODEL), "upper end"),
+                Query(shown("credence_model_selection_bias_mean_ratio", _MODEL), "mean"),
+                Query(shown("credence_model_selection_bias_lower_ratio", _MODEL), "lower end"),
+                width=12,
+            )
+        )
+        .with_panel(
             bars(
                 Says(
                     "Requests without a label, by group",

@@ -45,9 +45,19 @@ def model_problems(settings: Settings, name: str) -> Problems:
             for assessment, asked in model.assessments.items()
             if isinstance(asked, PerformanceSettings | EnsembleSettings | ChallengeSettings)
         ]
+        if model.unrequested_labels is not None:
+            problem = f"needs labels that are true: remove {at}.labels_per_item"
+            problems.append((f"{at}.unrequested_labels", problem))
     elif model.alerts.min_reliability is not None:
         problem = f"needs labels that may be wrong: set {at}.labels_per_item, or remove it"
         problems.append((f"{at}.alerts.min_reliability", problem))
+    if model.unrequested_labels is not None and model.unrequested_labels.items == "unknown":
+        problem = f"takes labels for a random sample, which those of {at}.unrequested_labels are not"
+        problems += [
+            (f"{at}.assessments.{assessment}", f"task {asked.task} {problem}")
+            for assessment, asked in model.assessments.items()
+            if isinstance(asked, PerformanceSettings | EnsembleSettings | ChallengeSettings)
+        ]
     for assessment, asked in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{assessment}", model, asked)
     limit = settings.bounds.table_bytes

@@ -1,11 +1,11 @@
 """Evidence about the groups of a model by e-processes, valid under continuous monitoring (pure).
 
-Only labels that a grouping's own assessments asked for count here: within its groups they are a random
-sample, whatever the policy, which evidence needs. They count in the order in which they were requested, and
-a label counts once all earlier requests for its group have ended. A label never loses weight with age; what
-labels said that were trimmed from the stream is continued from a checkpoint. Where labels may be wrong, the
-first label of an item counts, and a bound of the share of wrong ones is allowed for (docs/annotators.md).
-Requests that ended without a label count against the evidence, if any true class is allowed for
+Only labels count here that are a random sample within a grouping's groups, whatever the policy: those that
+its own assessments asked for, and unrequested ones of an even sample of all traffic. They count in the order
+of their requests, and once all earlier requests for the group have ended. A label never loses weight with
+age; what labels said that were trimmed from the stream is continued from a checkpoint. Where labels may be
+wrong, the first label of an item counts, and a bound of the share of wrong ones is allowed for
+(docs/annotators.md). Items without a label count against the evidence, if any true class is allowed for
 (`unanswered_requests`): whatever is said of a group would hold with their labels, too.
 
 What is promised is per model, over all groupings, groups and kinds of evidence: while nothing is wrong, the
@@ -267,9 +267,7 @@ def _dated(collected: GroupingEvidence, group: int, labels: LabelSequence) -> Da
     # How accurate the group was in the reference; never 0 or 1 (Jeffreys).
     rate = (known.reference_correct[group] + 0.5) / (known.reference_labels[group] + 1)
     point = change_point(labels.correct, float(rate), _CHANGE_MASS)
-    at, earliest, latest = (
-        requested_at(int(labels.places[place])) for place in (point.after, point.earliest, point.latest)
-    )
+    at, earliest, latest = (labels.time_of(place) for place in (point.after, point.earliest, point.latest))
     return DatedChange(
         at=at,
         earliest=earliest,

@@ -157,7 +157,7 @@ def _as_asked(
     items that one of the two gets wrong.
     """
     outcomes = ledger.sums(at=now, decay=0.0, since=since)
-    asked = ledger.is_drawn_for(CHALLENGE)[outcomes.sources]
+    asked = ledger.is_requested_for(CHALLENGE)[outcomes.sources]
     chosen = outcomes.part(asked & differ[outcomes.cells])
     counts = chosen.counts.astype(np.float64)
     challenger, champion, total = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from service.domain.arrays import Codes, Flags, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination, definitions
-from service.domain.groupings import ByAttribute
+from service.domain.groupings import ALL, ByAttribute
 from service.store.records import Fact
 
 
@@ -116,11 +116,24 @@ class Source(NamedTuple):
     any_vote: bool = False  # whether the labels stand for predictions of any vote
     # groupings for which they were drawn from the group of their own value, and not from `OTHER`
     by_value: frozenset[str] = frozenset()
+    # whether the items are of the sample that waited for unrequested labels, which is even over all traffic;
+    # then `draws` are only the requests of the same items
+    of_traffic: bool = False
+    absent: bool = False  # whether such a label did not come
 
     @property
     def groupings(self) -> frozenset[str]:
-        """For which they were drawn."""
+        """For which they were requested."""
         return frozenset(grouping for _, grouping in self.draws)
+
+    @property
+    def samples(self) -> frozenset[str]:
+        """Groupings within whose groups they are drawn evenly, and whose densities their weights depend on.
+
+        An item that waited for an unrequested label, and was requested too, is in both samples. It counts in
+        the one of all traffic; what was requested besides is drawn evenly from the rest.
+        """
+        return frozenset({ALL}) if self.of_traffic else self.groupings
 
     def with_further(self, further: Source) -> Source:
         """Drawn once more; the sampling density is known if one of the groupings is configured."""
@@ -128,6 +141,15 @@ class Source(NamedTuple):
         configured = frozenset(draw for draw in draws if draw[1] != FORMER_GROUPING)
         evenly = (self.groupings - self.by_value) | (further.groupings - further.by_value)
         return self._replace(draws=configured or draws, by_value=(self.by_value | further.by_value) - evenly)
+
+    def with_unrequested(self, *, absent: bool) -> Source:
+        """The same of an item that waited for an unrequested label, too."""
+        return self._replace(any_vote=False, of_traffic=True, absent=absent)
+
+
+def unrequested_source(*, absent: bool) -> Source:
+    """Of items that waited for an unrequested label."""
+    return Source(frozenset()).with_unrequested(absent=absent)
 
 
 class LabelSources:

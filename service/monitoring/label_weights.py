@@ -92,7 +92,7 @@ class DrawnLabels:
 
     def groupings(self) -> list[str]:
         """Groupings that labels were drawn for."""
-        return sorted({name for source in self.ledger.sources for name in source.groupings})
+        return sorted({name for source in self.ledger.sources for name in source.samples})
 
     def within(self, grouping: str, any_vote: bool) -> Flags:
         """Which labels were drawn for a grouping, evenly within the groups that they are in now [n].

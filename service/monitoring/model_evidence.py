@@ -54,7 +54,7 @@ def model_evidence(
     With what was known `before`, by grouping, only what has changed since is computed.
     """
     base = Checkpoint(checkpoint, index.space, reference)
-    unanswered = unanswered_requests(settings, ledger).worst_case
+    unanswered = unanswered_requests(settings, ledger).any_class
     labelled = _labelled(index, ledger, base, unanswered)
     opened = open_places(open_requests, settings, base.keys)
     order = _arrival_order(base, _first_places(ledger, labelled, opened, base))
@@ -177,10 +177,9 @@ def _labelled(
     Items without a label for the reasons `unanswered` count as well.
     `OTHER` has no evidence: values come into it and leave it, so its labels are no even sample of it.
     """
-    drawn_for = {grouping for source in ledger.sources for grouping in source.groupings}
     labelled: _Labelled = {}
     for name, grouping in sorted(index.space.groupings.items()):
-        if grouping.is_by_votes or name not in drawn_for | base.states.keys():
+        if grouping.is_by_votes or not (name in base.states or ledger.is_sample_of(name).any()):
             continue
         groups = index[name]
         groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
@@ -211,19 +210,20 @@ def _first_places(
             places[group_key] = min(place, places.get(group_key, NO_PLACE))
     known = set(base.arrivals)
     for name, (groups, tallies) in labelled.items():
-        # Their labels were drawn for groups of other names, such as `__other__` before a bound was raised.
-        key = base.keys[name]
+        # Their labels were drawn for groups of other names, such as `__other__` before a bound was raised, or
+        # nobody requested them.
+        key, anyway = base.keys[name], ledger.samples_traffic
         unnamed = np.array(
-            [(key, group) not in places and (key, group) not in known for group in groups.names], np.bool_
+            [(anyway or (key, group) not in places) and (key, group) not in known for group in groups.names],
+            np.bool_,
         )
         if (unnamed & (tallies.counts > 0)).any():
             labels, of_groups = _labels_of(ledger, name, groups)(unnamed)
             firsts = np.full(len(groups.names), NO_PLACE, dtype=np.uint64)
             np.minimum.at(firsts, of_groups, labels.places)
-            places |= {
-                (key, groups.names[group]): int(firsts[group])
-                for group in np.flatnonzero(unnamed & (firsts < NO_PLACE)).tolist()
-            }
+            for group in np.flatnonzero(unnamed & (firsts < NO_PLACE)).tolist():
+                named = key, groups.names[group]
+                places[named] = min(int(firsts[group]), places.get(named, NO_PLACE))
     return places
 
 

@@ -71,7 +71,12 @@ class ModelMonitor:
         self.joins: JoinSummary | None = None  # what waits for unrequested labels, as of the last round
 
     def _empty_ledger(self) -> OutcomeLedger:
-        return OutcomeLedger(self.space, may_err=self.settings.labels_per_item.may_err)
+        unrequested = self.settings.unrequested_labels
+        return OutcomeLedger(
+            self.space,
+            may_err=self.settings.labels_per_item.may_err,
+            unrequested=None if unrequested is None else unrequested.items,
+        )
 
     def refresh(self, now: float) -> ModelSnapshot:
         """Read the facts and compute the snapshot.

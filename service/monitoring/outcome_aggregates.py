@@ -18,6 +18,16 @@ from service.domain.arrays import Codes, Flags, Floats, Indices, Ints, UInt64s
 
 NO_CLASS = -1  # index of a class that the model does not have
 EXPIRED_CLASS, SKIPPED_CLASS = -2, -3  # in place of a class, of requests that ended without a label
+ABSENT_CLASS = -4  # of predictions that waited for an unrequested label in vain
+ABSENT_EXPIRED, ABSENT_SKIPPED = -5, -6  # likewise, if a request of the item ended without a label, too
+ABSENT: frozenset[int] = frozenset((ABSENT_CLASS, ABSENT_EXPIRED, ABSENT_SKIPPED))
+OF_REQUESTS = {
+    EXPIRED_CLASS: frozenset((EXPIRED_CLASS, ABSENT_EXPIRED)),
+    SKIPPED_CLASS: frozenset((SKIPPED_CLASS, ABSENT_SKIPPED)),
+}
+"""What is in place of a class, by the reason why a request has no label."""
+
+_LOWEST_CLASS = ABSENT_SKIPPED
 
 _FIELD_BITS = 16
 _FIELD = (1 << _FIELD_BITS) - 1
@@ -103,13 +113,13 @@ def sum_keys(
     *, cells: Indices, sources: Indices, true_classes: Indices, correct: Flags, challenger: Flags
 ) -> Ints:
     """Key of the sum that each outcome counts in [n]; arguments as the columns of `OutcomeSums`."""
-    said = (true_classes.astype(np.int64) - SKIPPED_CLASS) << 1 | correct
+    said = (true_classes.astype(np.int64) - _LOWEST_CLASS) << 1 | correct
     said |= challenger.astype(np.int64) << _CHALLENGER_BIT
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
 
 
 def _true_classes(said: Ints) -> Indices:
-    return (said >> 1 & (1 << _CHALLENGER_BIT - 1) - 1).astype(np.intp) + SKIPPED_CLASS
+    return (said >> 1 & (1 << _CHALLENGER_BIT - 1) - 1).astype(np.intp) + _LOWEST_CLASS
 
 
 def counting_in(which: Flags, sums: Codes) -> Indices:

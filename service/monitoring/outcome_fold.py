@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+from service.config.unrequested import ChosenBy
 from service.domain.cells import CellSpace
-from service.domain.request_order import request_place, request_places
+from service.domain.request_order import NO_PLACE, request_place
 from service.monitoring.item_labels import ItemLabels
-from service.monitoring.outcome_aggregates import (
-    EXPIRED_CLASS,
-    NO_CLASS,
-    SKIPPED_CLASS,
-)
-from service.monitoring.outcome_rows import NONE, drawn_group
+from service.monitoring.label_encoding import unrequested_source
+from service.monitoring.outcome_aggregates import ABSENT_CLASS, EXPIRED_CLASS, NO_CLASS, SKIPPED_CLASS
+from service.monitoring.outcome_rows import NONE, drawn_group, position_key
+from service.monitoring.paired_outcomes import item_marks
 from service.monitoring.placed_outcomes import PlacedOutcomes
 from service.monitoring.recent_outcomes import RecentOutcomes
 from service.store.outcome_entries import OutcomeEntry, Position, SharedDraw
@@ -34,8 +34,10 @@ class OutcomeFold(PlacedOutcomes):
     identified by the position of its entry, so what revises one that was trimmed changes nothing.
     """
 
-    def __init__(self, space: CellSpace, *, may_err: bool = False) -> None:
-        super().__init__(space)
+    def __init__(
+        self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
+    ) -> None:
+        super().__init__(space, unrequested=unrequested)
         # Kept only where labels may be wrong.
         self.item_labels = ItemLabels(space.classes) if may_err else None
         self._class_index = {name: i for i, name in enumerate(space.classes)}
@@ -46,6 +48,8 @@ class OutcomeFold(PlacedOutcomes):
         """Take in further entries, in the stream's order; they count after the next `place`."""
         outcomes: list[OutcomeEntry] = []
         for entry in entries:
+            if self.unrequested is None and isinstance(entry, OutcomeEntry) and entry.is_unrequested:
+                continue  # nothing says how its item was chosen
             if isinstance(entry, SharedDraw):
                 self._take(outcomes)
                 outcomes = []
@@ -62,6 +66,7 @@ class OutcomeFold(PlacedOutcomes):
         count = self._rows.first_from(first)
         if not count:
             return
+        self._split(self._pairs.trimmed(first))
         self._withdraw(np.arange(count))
         self._rows.forget(count)
         self._recent.forget(first)
@@ -79,6 +84,7 @@ class OutcomeFold(PlacedOutcomes):
         found = [row for position in positions if (row := self._rows.row(position)) is not None]
         if not found:
             return
+        self._split(position_key(position) for position in positions)
         dropped = np.array(found, np.intp)
         self._withdraw(dropped)
         self._rows.drop(dropped)
@@ -108,6 +114,7 @@ class OutcomeFold(PlacedOutcomes):
         row, rows = self._rows.row(draw.of), self._rows
         if row is None:
             return
+        self._split([position_key(draw.of)])
         fact, name = draw.fact, self._sources.grouping_of(draw.fact)
         predicted = self._class_index.get(fact.predicted_class, NONE)
         if (rows["predicted_at"][row], rows["predicted"][row]) == (fact.predicted_at, predicted):
@@ -134,34 +141,58 @@ class OutcomeFold(PlacedOutcomes):
         self._further.setdefault(draw.of, []).append(draw)
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
-        facts, labels = [e.fact for e in outcomes], [e.label for e in outcomes]
+        facts = [e.fact for e in outcomes]
         pairs = [(e.fact, e.label.true_class) for e in outcomes]
         index, space = self._class_index, self._space
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
             sequence=[e.position[1] for e in outcomes],
             predicted_at=[fact.predicted_at for fact in facts],
-            given_at=[label.time for label in labels],
+            given_at=[_given_at(e) for e in outcomes],
             combination=[
                 self.cells.combination(space.add_pattern(fact.attributes, fact.predicted_class, fact.votes))
                 for fact in facts
             ],
             predicted=[index.get(fact.predicted_class, NONE) for fact in facts],
             score=[fact.score for fact in facts],
-            source=[self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes],
-            true_class=[
-                _UNANSWERED.get(label.unanswered, index.get(label.true_class, NO_CLASS)) for label in labels
-            ],
+            source=[self._source_code(e) for e in outcomes],
+            true_class=[self._true_class(e) for e in outcomes],
             correct=[fact.predicted_class == name for fact, name in pairs],
             challenger=[self._challenger_right(fact, name) for fact, name in pairs],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), NONE),
             pending=np.ones(len(outcomes), dtype=np.bool_),
-            place=request_places((fact.requested_at, fact.request_id) for fact in facts),
+            place=np.array([_place(e) for e in outcomes], np.uint64),
             drawn_for=[self._drawn.code(fact) for fact in facts],
             suspected=[fact.suspected for fact in facts],
             attempt=[min(e.attempt, _MOST_ATTEMPTS) for e in outcomes],
+            **({} if self.unrequested is None else self._unrequested_columns(outcomes)),
         )
+
+    def _unrequested_columns(self, outcomes: Sequence[OutcomeEntry]) -> dict[str, npt.ArrayLike]:
+        """Columns that there are only with unrequested labels."""
+        return {
+            "item": item_marks(e.fact for e in outcomes),
+            "unrequested": [e.is_unrequested for e in outcomes],
+            "paired": np.zeros(len(outcomes), np.bool_),
+            "place_in_traffic": np.array(
+                [_place(e) if e.is_unrequested else NO_PLACE for e in outcomes], np.uint64
+            ),
+        }
+
+    def _source_code(self, entry: OutcomeEntry) -> int:
+        """Code of who asked for a label."""
+        if entry.is_unrequested:
+            return self._sources.code(unrequested_source(absent=not entry.label.true_class))
+        return self._sources.code(self._sources.source(entry.assessment, entry.fact))
+
+    def _true_class(self, entry: OutcomeEntry) -> int:
+        """Index of the true class, or why there is no label."""
+        if entry.is_unrequested and not entry.label.true_class:
+            return ABSENT_CLASS  # for whatever reason
+        if entry.label.unanswered:
+            return _UNANSWERED.get(entry.label.unanswered, SKIPPED_CLASS)  # of an unknown one, the worst case
+        return self._class_index.get(entry.label.true_class, NO_CLASS)
 
     def _challenger_right(self, fact: Fact, true_class: str) -> bool:
         """Whether a challenger, if there is one, is right."""
@@ -189,15 +220,38 @@ class OutcomeFold(PlacedOutcomes):
         facts = [(item, entry.fact), *((draw.position, draw.fact) for draw in self._further.get(item, ()))]
         found = [(row, known) for position, known in facts if (row := self._rows.row(position)) is not None]
         rows = self._rows
+        self._split(position_key(position) for position, _ in facts)
         for row, known in found:
             self._withdraw(np.array([row]))
             if rows["true_class"][row] < NO_CLASS:  # a skip is given a label
-                given_at = given_at or entry.label.time
-            rows["alive"][row] = bool(name)
+                given_at = given_at or _given_at(entry)
+            rows["alive"][row] = bool(name) or entry.is_unrequested
             rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
+            if entry.is_unrequested:
+                rows["source"][row], rows["true_class"][row] = (
+                    self._source_code(entry),
+                    self._true_class(entry),
+                )
             rows["correct"][row] = known.predicted_class == name
             rows["challenger"][row] = self._challenger_right(known, name)
             rows["given_at"][row] = given_at or rows["given_at"][row]
             self._stale += 1
         if found:
             self._recent.relabel(item, entry, name)
+
+
+def _place(entry: OutcomeEntry) -> int:
+    """Its place among all requests.
+
+    A prediction that waited for an unrequested label has one, too: when it became an outcome. Its hour of
+    arrival closed then, and earlier ones had closed before. A label that was requested meanwhile was known
+    earlier, and so stands before it: what comes later never changes the order of what is known.
+    """
+    if entry.is_unrequested:
+        return request_place(entry.position[0] / 1_000, entry.fact.item_id)
+    return request_place(entry.fact.requested_at, entry.fact.request_id)
+
+
+def _given_at(entry: OutcomeEntry) -> float:
+    """When the label was given; an unrequested one counts from when it became an outcome."""
+    return max(entry.label.time, entry.position[0] / 1_000) if entry.is_unrequested else entry.label.time

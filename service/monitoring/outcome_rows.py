@@ -122,8 +122,8 @@ class GrowingColumns:
 class OutcomeRows(GrowingColumns):
     """The columns of outcomes; a row is found by the position of its entry."""
 
-    def __init__(self) -> None:
-        super().__init__(_COLUMNS)
+    def __init__(self, more: Mapping[str, npt.DTypeLike] | None = None) -> None:
+        super().__init__({**_COLUMNS, **(more or {})})
 
     def row(self, position: Position) -> int | None:
         """Row of the outcome at a position of the stream, if it is there."""

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
@@ -13,6 +14,7 @@ from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import (
     EXPIRED_CLASS,
     NO_CLASS,
+    OF_REQUESTS,
     SKIPPED_CLASS,
     OutcomeSums,
     SumTallies,
@@ -30,8 +32,10 @@ class SummedOutcomes(OutcomeFold):
     `SKIPPED_CLASS`. All others are left out.
     """
 
-    def __init__(self, space: CellSpace, *, may_err: bool = False) -> None:
-        super().__init__(space, may_err=may_err)
+    def __init__(
+        self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
+    ) -> None:
+        super().__init__(space, may_err=may_err, unrequested=unrequested)
         self.changes = ChangeMemory()  # what earlier rounds found
 
     @property
@@ -40,8 +44,43 @@ class SummedOutcomes(OutcomeFold):
         return self._sources.all
 
     def is_drawn_for(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
+        """Of every code in `sums`, whether weights depend on how densely it drew for a grouping [sources]."""
+        return np.array([grouping in source.samples for source in self.sources], np.bool_)
+
+    def is_requested_for(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether labels were requested for a grouping [sources]."""
         return np.array([grouping in source.groupings for source in self.sources], np.bool_)
+
+    def is_sample_of(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether labels are a random sample within a grouping's groups [sources].
+
+        These were requested for the grouping, or are of an even sample of all traffic, unless groups are by
+        votes.
+        """
+        requested, by = self.is_requested_for(grouping), self._space.groupings.get(grouping)
+        if not self.samples_traffic or by is None or by.is_by_votes:
+            return requested
+        return requested | self.of_traffic
+
+    @property
+    def samples_traffic(self) -> bool:
+        """Whether unrequested labels are of an even sample of all traffic."""
+        return self.unrequested in ("census", "sampled")
+
+    @property
+    def of_traffic(self) -> Flags:
+        """Of every code in `sums`, whether its items waited for unrequested labels [sources]."""
+        return np.array([source.of_traffic for source in self.sources], np.bool_)
+
+    @property
+    def is_absent(self) -> Flags:
+        """Of every code in `sums`, whether these labels did not come [sources]."""
+        return np.array([source.absent for source in self.sources], np.bool_)
+
+    @property
+    def is_requested(self) -> Flags:
+        """Of every code in `sums`, whether its items were requested [sources]."""
+        return np.array([bool(source.draws) for source in self.sources], np.bool_)
 
     def is_drawn_by_value(self, grouping: str) -> Flags:
         """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
@@ -54,7 +93,7 @@ class SummedOutcomes(OutcomeFold):
         It is not of those whose grouping is configured no more, under whatever name, nor of those that were
         aimed by votes of a challenger, or an ensemble, that is none any more.
         """
-        return ~self.is_drawn_for(FORMER_GROUPING)
+        return np.logical_not(self.is_drawn_for(FORMER_GROUPING))
 
     @property
     def of_any_vote(self) -> Flags:
@@ -64,12 +103,17 @@ class SummedOutcomes(OutcomeFold):
     def ended_by_reason(self) -> dict[int, Ints]:
         """How many requests have ended, by why there is no label (or `NO_CLASS`) and score bin [B]."""
         bins = self.cells.bins[self._sums.cells]
-        reasons, counts = np.minimum(self._sums.true_classes, NO_CLASS), self._sums.tallies.counts
-        return {
-            reason: summed(
-                bins[reasons == reason], counts[reasons == reason].astype(np.float64), self._space.bin_count
-            ).astype(np.int64)
+        found = np.minimum(self._sums.true_classes, NO_CLASS)
+        counts = self._sums.tallies.counts * self.is_requested[self._sums.sources]
+        parts = {
+            reason: np.isin(found, list(OF_REQUESTS.get(reason, (reason,))))
             for reason in (NO_CLASS, EXPIRED_CLASS, SKIPPED_CLASS)
+        }
+        return {
+            reason: summed(bins[part], counts[part].astype(np.float64), self._space.bin_count).astype(
+                np.int64
+            )
+            for reason, part in parts.items()
         }
 
     def unanswered_shares(self, groups: Indices, group_count: int) -> Floats:
@@ -79,13 +123,14 @@ class SummedOutcomes(OutcomeFold):
         without any.
         """
         of_sums, counts = groups[self._sums.cells], self._sums.tallies.counts.astype(np.float64)
+        counts *= self.is_requested[self._sums.sources]
         ended = summed(of_sums, counts, group_count + 1)[:-1]
         answered = summed(of_sums, counts * self._sums.answered, group_count + 1)[:-1]
         return ratio(ended - answered, ended)
 
     def count_drawn_for(self, grouping: str) -> int:
         """How many outcomes count that were drawn for a grouping."""
-        asked = self.is_drawn_for(grouping)[self._sums.sources] & self._sums.answered
+        asked = self.is_requested_for(grouping)[self._sums.sources] & self._sums.answered
         return int(self._sums.tallies.counts[asked].sum())
 
     @property
@@ -200,12 +245,12 @@ class SummedOutcomes(OutcomeFold):
     def tallies(
         self, grouping: str, groups: Indices, group_count: int, *, unanswered: Collection[int] = ()
     ) -> SumTallies:
-        """How many outcomes a grouping's assessments asked for in every group, and which [G].
+        """How many outcomes of a grouping's sample are in every group, and which [G].
 
         `groups` has the group of every label cell, or `group_count` of one that is in none [cells]. Those
         without a label count for these reasons.
         """
         of_sums = groups[self._sums.cells]
-        asked = self.is_drawn_for(grouping)[self._sums.sources] & (of_sums < group_count)
+        asked = self.is_sample_of(grouping)[self._sums.sources] & (of_sums < group_count)
         asked &= self._counts(self._sums.true_classes, unanswered)
         return self._sums.tallies.of_groups(asked, of_sums, group_count)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
-from service.domain.request_order import Places
+from service.domain.cells import CellSpace
+from service.domain.request_order import NO_PLACE, Places, requested_at
 from service.monitoring.item_labels import Person
 from service.monitoring.label_truth import LabelledItems
-from service.monitoring.outcome_aggregates import NO_CLASS, Columns, counting_in
+from service.monitoring.outcome_aggregates import NO_CLASS, OF_REQUESTS, Columns, counting_in
 from service.monitoring.outcome_rows import NONE, position_key
 from service.monitoring.outcome_sums import SummedOutcomes
+from service.statistics.absent_answers import AbsentMemory
 from service.store.outcome_entries import OutcomeEntry
 
 
@@ -31,7 +34,7 @@ class ScoredLabels(Columns):
 
 @dataclass(frozen=True)
 class LabelSequence(Columns):
-    """Labels that one grouping asked for, as columns [n]."""
+    """Labels of one grouping's sample, as columns [n]."""
 
     marks: UInt64s  # of each, as good as random, which identify the outcome and whether it is right
     cells: Indices  # label cell of each
@@ -41,6 +44,13 @@ class LabelSequence(Columns):
     predicted_at: Floats  # when it was predicted, seconds since the epoch
     places: Places  # of their requests among all requests, as `service/domain/request_order.py` gives them
     suspected: Flags  # whether the group was under suspicion at the time of the request
+    requested: Flags  # whether it was requested; else its place is when it became an outcome
+
+    def time_of(self, number: int) -> float:
+        """When a label was requested; of one that was not, the time of the prediction."""
+        if self.requested[number]:
+            return requested_at(int(self.places[number]))
+        return float(self.predicted_at[number])
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,12 @@ class EndedRequests(Columns):
 class OutcomeLedger(SummedOutcomes):
     """The outcomes of one model, to be read; see `SummedOutcomes` for their sums."""
 
+    def __init__(
+        self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
+    ) -> None:
+        super().__init__(space, may_err=may_err, unrequested=unrequested)
+        self.absent_memory = AbsentMemory()  # what earlier rounds learned
+
     def __len__(self) -> int:
         return int(np.count_nonzero(self._labelled))
 
@@ -70,7 +86,7 @@ class OutcomeLedger(SummedOutcomes):
     def _labelled(self) -> Flags:
         """Whether there is a label [rows]."""
         labelled: Flags = self._rows["alive"] & (self._rows["true_class"] >= NO_CLASS)
-        return labelled
+        return labelled if self.unrequested is None else labelled & ~self._rows["paired"]
 
     @property
     def recent(self) -> list[OutcomeEntry]:
@@ -150,7 +166,13 @@ class OutcomeLedger(SummedOutcomes):
         """The newest requests that have ended, and whose label was not retracted."""
         rows = slice(max(0, len(self._rows) - newest), None)
         columns = ("drawn_for", "score", "true_class", "attempt", "correct")
-        return EndedRequests(*(self._rows[name][rows] for name in columns)).part(self._rows["alive"][rows])
+        found = EndedRequests(*(self._rows[name][rows] for name in columns))
+        if self.unrequested is None:
+            return found.part(self._rows["alive"][rows])
+        for reason, others in OF_REQUESTS.items():
+            reasons = np.where(np.isin(found.reasons, list(others)), reason, found.reasons)
+            found = replace(found, reasons=reasons)
+        return found.part(self._rows["alive"][rows] & ~self._rows["unrequested"][rows])
 
     def scored_labels(self, *, at: float, decay: float) -> ScoredLabels:
         """The outcomes that count, with the labels given by then, which lose weight at `decay`, 1/s."""
@@ -170,12 +192,12 @@ class OutcomeLedger(SummedOutcomes):
     def label_sequence(
         self, grouping: str, cells: Flags | None = None, *, unanswered: Collection[int] = ()
     ) -> LabelSequence:
-        """The outcomes that count and that a grouping's assessments asked for; in some of all [cells].
+        """The outcomes that count and are a random sample of a grouping's groups; in some of all [cells].
 
         Of those without a label, those for these reasons.
         """
         rows, of_sums = self._rows, self._sums.cells
-        asked = self.is_drawn_for(grouping)[self._sums.sources]
+        asked = self.is_sample_of(grouping)[self._sums.sources]
         asked &= self._counts(self._sums.true_classes, unanswered)
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         places, suspected = self._places(grouping)
@@ -188,14 +210,23 @@ class OutcomeLedger(SummedOutcomes):
             predicted_at=rows["predicted_at"][chosen],
             places=places[chosen],
             suspected=suspected[chosen],
+            requested=np.ones(len(chosen), np.bool_)
+            if self.unrequested is None
+            else ~rows["unrequested"][chosen],
         )
 
     def _places(self, grouping: str) -> tuple[Places, Flags]:
         """Places of all outcomes in a grouping's sample, and whether their groups were suspected [rows]."""
-        places, suspected = self._rows["place"], self._rows["suspected"]
-        if not len(self._shared):
+        rows = self._rows
+        places, suspected = rows["place"], rows["suspected"]
+        if len(self._shared):
+            places, suspected = self._shared.places(grouping, rows.outcome_keys(), places, suspected)
+        if not self.samples_traffic:
             return places, suspected
-        return self._shared.places(grouping, self._rows.outcome_keys(), places, suspected)
+        # A label that was also requested counts from when it was first known.
+        asked = np.append(self.is_requested_for(grouping)[self._sums.sources], False)[rows["sum"]]
+        own = np.where(asked, places, NO_PLACE).astype(np.uint64)
+        return np.minimum(own, rows["place_in_traffic"]), suspected & (own < rows["place_in_traffic"])
 
     def first_requests(self) -> dict[tuple[str, str], int]:
         """Of every group that labels were requested for, the place of the first such request.
@@ -205,7 +236,10 @@ class OutcomeLedger(SummedOutcomes):
         groups were first labelled depends on neither traffic nor the configuration.
         """
         shared = self._shared.first_places(self._rows.outcome_keys())
-        return self._drawn.first_places(self._rows["drawn_for"], self._rows["place"], shared)
+        places = self._rows["place"]
+        if self.unrequested is not None:
+            places = np.where(self._rows["unrequested"], NO_PLACE, places).astype(np.uint64)
+        return self._drawn.first_places(self._rows["drawn_for"], places, shared)
 
     def place_before(self, count: int) -> int:
         """The highest place among the requests of the `count` first outcomes; 0 of none."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Indices
 from service.domain.cells import CellSpace
 from service.domain.groupings import ByClass
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
-from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws
+from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, key_position
+from service.monitoring.paired_outcomes import UNREQUESTED_COLUMNS, OutcomePairs
 
 _SUMMED_BY = (
     "predicted_at",
@@ -35,14 +37,19 @@ class PlacedOutcomes:
     Where votes distinguish groups, a prediction without them that is from before the first known one with
     them may have been of any vote. So may one where there is no traffic at all without votes. Either has a
     source of its own, which says that its labels stand for predictions of all votes.
+
+    A prediction that was requested and waited for an unrequested label, too, is one outcome.
     """
 
-    def __init__(self, space: CellSpace) -> None:
+    def __init__(self, space: CellSpace, *, unrequested: ChosenBy | None = None) -> None:
         self._space = space
+        # How items are chosen that get unrequested labels; without it there are none.
+        self.unrequested = unrequested
+        self._pairs = OutcomePairs()
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None
         self.cells = LabelCells(space)  # numbered by `place`
-        self._rows = OutcomeRows()
+        self._rows = OutcomeRows(None if unrequested is None else UNREQUESTED_COLUMNS)
         self._sources = LabelSources(space)
         self._sums = LabelSums()
         self._stale = 0  # changes since codes were last numbered without gaps
@@ -66,8 +73,25 @@ class PlacedOutcomes:
             self._voted_from, self._votes_missing = voted_from, votes_missing
             self._withdraw(np.flatnonzero(moved))
         pending = np.flatnonzero(rows["pending"])
-        if pending.size:
-            self._sum_up(pending)
+        if not pending.size:
+            return
+        if self.unrequested is not None:
+            self._pair(pending)
+            pending = np.flatnonzero(rows["pending"])
+        self._sum_up(pending)
+
+    def _pair(self, pending: Indices) -> None:
+        """Let predictions with two sources of labels be one outcome."""
+        for pair in list(self._pairs.found(self._rows, pending)):
+            self._withdraw(np.array(pair))
+            self._pairs.merge(self._rows, *pair, self._sources)
+
+    def _split(self, keys: Iterable[int]) -> None:
+        """Let these outcomes be what they were without their second source, until the next `place`."""
+        for key, other in self._pairs.partners(keys):
+            places = (self._rows.row(key_position(each)) for each in (key, other))
+            self._withdraw(np.array([row for row in places if row is not None], np.intp))
+            self._pairs.split(self._rows, key)
 
     def _first_voted(self) -> float:
         """When the first prediction with votes was made, seconds since the epoch; infinite without one."""
@@ -95,6 +119,8 @@ class PlacedOutcomes:
         """Find in which sums some rows count."""
         rows = {name: self._rows[name][chosen] for name in _SUMMED_BY}
         counts = rows["alive"] & (rows["predicted"] != NONE)
+        if self.unrequested is not None:
+            counts &= ~self._rows["paired"][chosen]
         counted = {name: column[counts] for name, column in rows.items()}
         cells = self.cells.cells(
             counted["combination"], counted["predicted"], self._space.bins(counted["score"])

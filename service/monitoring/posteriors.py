@@ -42,7 +42,8 @@ def assess_groupings(
     """
     proven = evidence or {}
     weighted = weighted or weigh_model_labels(settings, index, ledger, now=at, truth=truth)
-    labels = weighted.labels if truth is None or not weighted.imputed else pooled(weighted.imputed)
+    imputes = (truth is not None or weighted.is_selected) and bool(weighted.imputed)
+    labels = pooled(weighted.imputed) if imputes else weighted.labels
     groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
     beliefs = {name: _beliefs(settings, index, grouping, weighted) for name, grouping in groupings.items()}
     if settings.prior == "learned" and ALL in groupings:
@@ -96,6 +97,8 @@ def _beliefs(
         return assessed(labels)
     found = [assessed(each) for each in imputed]
     mixed = mixed_beliefs(found)
+    if weighted.is_selected:
+        return assessed(labels).with_accuracy_of(mixed)
     return assessed(labels).allowing_for(mixed, found) if weighted.requested is not None else mixed
 
 

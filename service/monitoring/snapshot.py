@@ -11,7 +11,6 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
-from service.domain.arrays import Floats, Ints
 from service.monitoring.annotator_estimates import LabellingEstimates, labelling_estimates
 from service.monitoring.annotator_watch import LearnedAnnotators
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
@@ -23,6 +22,7 @@ from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
+from service.monitoring.label_flow import LabelFlow, label_flow
 from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
@@ -35,6 +35,7 @@ from service.monitoring.traffic_windows import ComparedTraffic
 from service.monitoring.unanswered_requests import UnansweredRequests, unanswered_requests
 from service.monitoring.week_ago import WeekAgo
 from service.monitoring.weighted_labels import weigh_model_labels
+from service.statistics.estimate import Estimate
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.count_histories import CountHistory
 from service.store.drift_verdicts import DriftVerdicts
@@ -42,8 +43,6 @@ from service.store.facts import RequestFacts, TrafficFacts
 from service.store.outcome_entries import OutcomeEntry
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
-
-FLOW_BINS = 48  # intervals of time by which the flow of labels is counted
 
 
 @dataclass(frozen=True)
@@ -76,15 +75,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class LabelFlow:
-    """Labels over time."""
-
-    edges: Floats  # of time intervals, seconds since the epoch [n + 1]
-    correct: Ints  # labels of correct predictions [n]
-    incorrect: Ints  # labels of the others [n]
-
-
-@dataclass(frozen=True)
 class ModelSnapshot:
     """Everything known of one model at one time."""
 
@@ -99,6 +89,8 @@ class ModelSnapshot:
     outbox_size: int  # label requests that wait to be published
     outcomes: int  # that the estimates use
     unanswered: UnansweredRequests  # requests that ended without a label
+    # accuracy of items with an unrequested label minus that of all traffic, if these labels are self-selected
+    selection_bias: Estimate | None
     last_label_at: float | None  # seconds since the epoch
     groupings: dict[str, GroupingSnapshot]  # those that have traffic
     assessments: dict[str, AssessmentSnapshot]  # all that are configured
@@ -241,12 +233,15 @@ def take_snapshot(
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
         unanswered=unanswered_requests(settings, ledger),
+        selection_bias=None
+        if (bias := weighted.selection_bias) is None
+        else Estimate.of(bias, settings.interval),
         last_label_at=ledger.last_label_at,
         groupings=groupings,
         assessments=assessments,
         requests=requests.open,
         recent=ledger.recent,
-        flow=_flow(ledger, now - history_seconds, now),
+        flow=label_flow(ledger, now - history_seconds, now),
         past=past,
         since={},
         performances=performances,
@@ -278,13 +273,6 @@ def _filling(
     drawn = [each for one in requests.of_new_items.values() for each in (one, *one.shared)]
     opened = [each for each in drawn if each.assessment in asking]
     return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
-
-
-def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
-    given_at, is_correct = ledger.labels_since(begin)
-    correct, edges = np.histogram(given_at[is_correct], FLOW_BINS, (begin, end))
-    incorrect, _ = np.histogram(given_at[~is_correct], FLOW_BINS, (begin, end))
-    return LabelFlow(edges, correct, incorrect)
 
 
 def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:

@@ -16,7 +16,7 @@ from scipy import special
 from service.config.model import ModelSettings
 from service.config.unanswered import Treatment
 from service.domain.arrays import Ints
-from service.monitoring.outcome_aggregates import EXPIRED_CLASS, SKIPPED_CLASS
+from service.monitoring.outcome_aggregates import ABSENT, EXPIRED_CLASS, OF_REQUESTS, SKIPPED_CLASS
 from service.monitoring.outcome_table import EndedRequests, OutcomeLedger
 from service.statistics.missing_answers import log_bayes_factor, ranks
 
@@ -47,6 +47,9 @@ class UnansweredRequests:
     worst_case: frozenset[int]  # reasons for which any true class is allowed for
     ended_by_score: Ints  # ended requests by score bin [B]
     unanswered_by_score: Ints  # those without a label among them [B]
+    # what is in place of a class (`outcome_aggregates`) where any true class is allowed for, also of items
+    # that waited for an unrequested label in vain
+    any_class: frozenset[int]
 
     @property
     def share(self) -> float:
@@ -80,20 +83,32 @@ def unanswered_requests(settings: ModelSettings, ledger: OutcomeLedger) -> Unans
         SKIPPED_CLASS: (settings.unanswered.skipped, skip),
         EXPIRED_CLASS: (settings.unanswered.expired, expiry),
     }
+    worst_case = frozenset(
+        reason for reason, given in treatments.items() if by_reason[reason].any() and _is_worst_case(*given)
+    )
     return UnansweredRequests(
         ended=sum(int(counts.sum()) for counts in by_reason.values()),
         skipped=int(skipped.sum()),
         expired=int(expired.sum()),
         skip_dependence=skip,
         expiry_dependence=expiry,
-        worst_case=frozenset(
-            reason
-            for reason, given in treatments.items()
-            if by_reason[reason].any() and _is_worst_case(*given)
-        ),
+        worst_case=worst_case,
         ended_by_score=np.sum(list(by_reason.values()), axis=0),
         unanswered_by_score=skipped + expired,
+        any_class=_any_class(worst_case, ledger),
     )
+
+
+def _any_class(worst_case: frozenset[int], ledger: OutcomeLedger) -> frozenset[int]:
+    """What is in place of a class where any is allowed for, if these requests may have any.
+
+    Of items that nobody requested, these are those without a label in a census, or in a sample. Where nothing
+    is known of how items are chosen, requests tell.
+    """
+    if ledger.unrequested is None:
+        return worst_case
+    found = worst_case.union(*(OF_REQUESTS[reason] for reason in worst_case))
+    return found | ABSENT if ledger.samples_traffic else found
 
 
 def _is_worst_case(treatment: Treatment, dependence: float) -> bool:

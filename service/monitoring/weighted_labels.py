@@ -11,6 +11,7 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
+from service.monitoring.absent_items import impute_items
 from service.monitoring.change_discounting import (
     ChangeDiscounts,
     DetectedChange,
@@ -21,7 +22,7 @@ from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.imputed_labels import extremes, imputed_labels
 from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
-from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
+from service.monitoring.outcome_aggregates import ABSENT, NO_CLASS, OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.unanswered_requests import unanswered_requests
 from service.statistics.balance_heuristic import sums as summed
@@ -48,6 +49,10 @@ class WeightedLabels:
     imputed: tuple[Labels, ...] = ()
     imputed_by_votes: tuple[Labels, ...] = ()  # the same, weighted for groups by votes
     requested: Labels | None = None  # with the items that may have any true class, if there are any
+    # whether unrequested labels are self-selected, so that `imputed` has other items as well
+    is_selected: bool = False
+    # draws of the accuracy of items with such a label minus that of all traffic; None if nothing is known
+    selection_bias: Floats | None = None
 
     def missing_shares(self, groups: Groups) -> Floats | None:
         """Share of the requested items of every group that may have any true class [G]; None without any."""
@@ -82,9 +87,13 @@ def weigh_labels(
     counts = np.bincount(found.sums.sources, weights=found.sums.counts).astype(np.intp).tolist()
     for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
         if count:
-            asked.update(dict.fromkeys(source.groupings, count))
-    every = found
-    if unanswered:
+            asked.update(dict.fromkeys(source.groupings | source.samples, count))
+    every, selected = found, None
+    if ledger.unrequested == "unknown":
+        reasons = frozenset(unanswered) | ABSENT
+        every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=reasons)
+        selected = impute_items(index, ledger, every.sums, every.labels, any_class=unanswered)
+    elif unanswered:
         every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=unanswered)
     imputed: tuple[Labels, ...] = ()
     by_votes: tuple[Labels, ...] = ()
@@ -101,6 +110,9 @@ def weigh_labels(
             at=now,
             unanswered=unanswered,
         )
+    elif selected is not None:
+        imputed = by_votes = selected.imputed
+        worst_case = bool((selected.requested.true_classes < NO_CLASS).any())
     elif worst_case:
         imputed = extremes(every.labels, index.cells.classes)
         by_votes = (
@@ -115,7 +127,9 @@ def weigh_labels(
         changes.changed,
         imputed,
         by_votes,
-        every.labels if worst_case else None,
+        None if not worst_case else every.labels if selected is None else selected.requested,
+        is_selected=selected is not None,
+        selection_bias=None if selected is None else selected.selection_bias,
     )
 
 
@@ -136,7 +150,7 @@ def weigh_model_labels(
         run_length=run_length,
         now=now,
         truth=truth,
-        unanswered=unanswered_requests(settings, ledger).worst_case,
+        unanswered=unanswered_requests(settings, ledger).any_class,
     )
 
 
@@ -215,7 +229,7 @@ def _changes(
             silent if grouping.is_by_votes and silent.any() else None,
         )
         for name, grouping in index.space.groupings.items()
-        if (sources := ledger.is_drawn_for(name)).any()
+        if (sources := ledger.is_sample_of(name)).any()
     ]
     return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
 

@@ -52,6 +52,9 @@ MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_outcomes", "labels", "Outcomes in the estimates.", lambda model: model.outcomes, off_dashboards="labels by outcome show the same for every group"),
     Metric("credence_model_unanswered_ratio", "ratio", "Share of the ended label requests, of those whose outcomes are kept, that were skipped or have expired; absent with fewer than 20.", lambda model: model.unanswered.share if model.unanswered.has_shares else None),
     Metric("credence_model_worst_case_ratio", "ratio", "Share of them whose items estimates allow to have any true class, because the reason why there is no label may depend on the item (`unanswered`); by so much accuracy intervals are wider. Absent with fewer than 20.", lambda model: model.unanswered.worst_case_share if model.unanswered.has_shares else None),
+    Metric("credence_model_selection_bias_lower_ratio", "ratio", "Lower end of the credible interval of the accuracy of items with an unrequested label minus that of all traffic. Absent unless `unrequested_labels.items` is `unknown`, and some items have no label.", lambda model: float(model.selection_bias.lower) if model.selection_bias else None),
+    Metric("credence_model_selection_bias_mean_ratio", "ratio", "Posterior mean of the same.", lambda model: float(model.selection_bias.mean) if model.selection_bias else None),
+    Metric("credence_model_selection_bias_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda model: float(model.selection_bias.upper) if model.selection_bias else None),
     Metric("credence_last_label_timestamp_seconds", "seconds", "When the newest label was given; absent before the first.", lambda model: model.last_label_at),
     Metric("credence_snapshot_timestamp_seconds", "seconds", "When the current estimates were computed.", lambda model: model.taken_at),
 ))

@@ -110,6 +110,17 @@ class GroupingBeliefs:
             np.where(has_labels & (self.labels_incorrect == 0), 1.0, upper),
         )
 
+    def with_accuracy_of(self, mixed: GroupingBeliefs) -> GroupingBeliefs:
+        """The same of the same labels, with the posterior of a mixture that has further items as well."""
+        return replace(
+            self,
+            accuracy=mixed.accuracy,
+            overall=mixed.overall,
+            bins=mixed.bins,
+            ece=mixed.ece,
+            fit=mixed.fit,
+        )
+
     def allowing_for(self, mixed: GroupingBeliefs, extremes: Sequence[GroupingBeliefs]) -> GroupingBeliefs:
         """The same of the same labels, with accuracies of a mixture that allows for labels that are missing.
 

@@ -32,6 +32,11 @@ class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
     item: Position | None = None
     attempt: int = 1
 
+    @property
+    def is_unrequested(self) -> bool:
+        """Whether it is about a prediction that waited for a label that nobody requested."""
+        return not self.assessment and not self.fact.request_id
+
 
 class SharedDraw(msgspec.Struct, frozen=True, gc=False):
     """A further draw of an item that has been labelled: its label counts as drawn for this, too.

@@ -43,7 +43,7 @@ def sequence(correct: np.ndarray, seed: int = 0) -> LabelSequence:
     marks = mixed(np.arange(len(correct)) << 1 | correct)
     places = request_places((requested, "") for requested in (at + 0.5).tolist())
     no = np.zeros(len(correct), np.bool_)
-    return LabelSequence(marks, np.zeros(len(correct), np.intp), scores, correct, no, at, places, no)
+    return LabelSequence(marks, np.zeros(len(correct), np.intp), scores, correct, no, at, places, no, ~no)
 
 
 def evidence(

@@ -157,6 +157,10 @@ class ModelState(Document):
         description="people who label, the least reliable first, at most 200; none if labels are the truth"
     )
     unanswered: UnansweredState = Field(description="label requests that ended without a label")
+    selection_bias: Interval | None = Field(
+        description="accuracy of items with an unrequested label minus that of all traffic; null unless "
+        "`unrequested_labels.items` is `unknown`, and some items have no label"
+    )
     vendors: list[VendorState] = Field(
         description="who these people belong to, the least reliable first; none if labels are the truth"
     )
@@ -242,6 +246,7 @@ def model_state(
         performances=performance_summaries(snapshot),
         annotators=annotator_states(snapshot),
         unanswered=unanswered_state(snapshot),
+        selection_bias=None if (bias := snapshot.selection_bias) is None else Interval.at_index(bias),
         vendors=vendor_states(snapshot),
         label_agreement=label_agreement(snapshot),
         drift=drift_summary(snapshot),

@@ -1,0 +1,203 @@
+"""Items that got no label while others did, and nobody knows why: their correctness is imputed (pure).
+
+Where items with an unrequested label are self-selected, these labels count for their own items alone. All
+items that waited for such a label, with it or without, are an even sample of traffic. Those without are like
+those of them that were requested (`service/statistics/absent_answers.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from service.domain.arrays import Flags, Floats, Indices
+from service.domain.groupings import ByAttribute
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.imputed_labels import extremes
+from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.absent_answers import CHAINS, AbsentMemory, AnsweredItems, Strata, stratified
+from service.statistics.balance_heuristic import sums as summed
+from service.statistics.groups import Labels
+
+IMPUTATIONS: Final = 20
+_ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
+_LEAST: Final = 1e-9
+_ALIKE: Final = 2  # factors whose levels hardly differ beyond their scores: score bins and predicted classes
+
+
+@dataclass(frozen=True)
+class ImputedItems:
+    """Labels with an imputed correctness of items without one."""
+
+    imputed: tuple[Labels, ...]
+    requested: Labels  # the labels, and the requests that may have any true class
+    # draws of the accuracy of items with an unrequested label minus that of all; None without such items
+    selection_bias: Floats | None
+
+
+def impute_items(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    sums: OutcomeSums,
+    labels: Labels,
+    *,
+    any_class: Collection[int],
+) -> ImputedItems | None:
+    """Imputations of the items of an even sample that have no label; None if all have one.
+
+    `sums` has the same rows as the `labels`, among which are items without one. Requested ones whose reason
+    is in `any_class` are correct in every other imputation, and incorrect in the others.
+    """
+    waited = ledger.of_traffic[sums.sources]
+    absent = waited & ledger.is_absent[sums.sources]
+    sought = absent & (sums.true_classes < NO_CLASS) & ~np.isin(sums.true_classes, list(any_class))
+    if not sought.any():
+        return None
+    items = _answered(index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory)
+    draws = ledger.absent_memory.learned(items)
+    cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
+    strata = _strata(index, cells)
+    masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
+    counts = summed(of_rows.ravel(), labels.freshness[sought], len(cells))
+    drawn = _imputed(draws.accuracies(strata.scores, strata.levels), counts)
+    chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
+    imputed = []
+    for number, accuracies in enumerate(chosen):
+        filled = _filled(labels, sought, accuracies[of_rows.ravel()], index.cells.classes)
+        imputed.append(extremes(filled, index.cells.classes)[number % 2])
+    known = replace(labels, true_classes=np.where(sought, NO_CLASS, labels.true_classes))
+    return ImputedItems(
+        tuple(imputed), known, _selection_bias(labels, waited, absent, sought, drawn @ masses)
+    )
+
+
+def _strata(index: GroupIndex, cells: Indices) -> Strata:
+    """Of label cells: log odds of their scores, and their levels of every factor.
+
+    Factors are score bins, predicted classes, and the values of attributes that groupings are by.
+    """
+    bins, count = index.cells.bins[cells], index.space.bin_count
+    factors = [bins, index.cells.classes[cells]]
+    for name, grouping in sorted(index.space.groupings.items()):
+        if isinstance(grouping, ByAttribute) and not grouping.is_by_votes:
+            factors.append(index[name].numbers[cells])
+    scores = np.asarray(special.logit((np.arange(count) + 0.5) / count), np.float64)
+    return Strata(scores[bins], np.stack(factors).astype(np.intp), np.arange(len(factors)) >= _ALIKE)
+
+
+def _answered(
+    index: GroupIndex,
+    sums: OutcomeSums,
+    waited: Flags,
+    absent: Flags,
+    *,
+    any_class: Collection[int],
+    memory: AbsentMemory,
+) -> AnsweredItems:
+    """Requested items by strata: those without an unrequested label, and those that did not wait for one.
+
+    Of the latter it is not known whether they would have got a label. Items like them that waited say it.
+    """
+    has_label = sums.true_classes >= NO_CLASS
+    unclear = np.isin(sums.true_classes, list(any_class))
+    known = _strata(index, sums.cells)
+    keys, of = np.unique(known.levels, axis=1, return_inverse=True)
+    places, count = of.ravel(), keys.shape[1]
+
+    def counted(rows: Flags) -> Floats:
+        return summed(places, sums.freshness * rows, count)
+
+    own = np.zeros(count)
+    own[places] = known.scores
+    strata = Strata(own, keys, known.differ)
+    found = [
+        np.concatenate([counted(part & kind) for part in (absent, ~waited)])
+        for kind in (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label & unclear)
+    ]
+    some = np.sum(found, axis=0) > 0
+    shares = np.ones((CHAINS, 2 * count)), np.zeros((CHAINS, 2 * count))
+    if some[count:].any():
+        kinds = (absent, waited & ~absent, waited & ~absent & (sums.correct > 0))
+        missing, chosen, right = (_rounded(counted(kind)) for kind in kinds)
+        without = memory.shares(strata, missing, chosen, 1)
+        accuracy = memory.shares(strata, right, np.maximum(chosen - right, 0.0), 2)
+        shares[0][:, count:], shares[1][:, count:] = without, (1 - without) * accuracy
+    return AnsweredItems(
+        np.tile(own, 2)[some],
+        np.tile(keys, 2)[:, some],
+        known.differ,
+        *(each[:, some] for each in shares),
+        *(_rounded(counts[some]) for counts in found),
+    )
+
+
+def _rounded(counts: Floats) -> Floats:
+    """The same but for so little that their age alone seldom changes them."""
+    rounded = np.exp(np.rint(np.log(np.maximum(counts, _LEAST)) / _ROUNDED) * _ROUNDED)
+    return np.where(counts > _LEAST, rounded, 0.0)
+
+
+def _imputed(accuracies: Floats, counts: Floats) -> Floats:
+    """Shares of correct ones among so many predictions of every stratum, for every draw [D, S].
+
+    An imputation is of items, not of their accuracy: else intervals would not be wide enough where many of
+    the items were requested (Rubin, Multiple Imputation for Nonresponse in Surveys, 1987).
+    """
+    whole = np.maximum(np.rint(counts), 1.0).astype(np.int64)
+    drawn = np.random.default_rng(3).binomial(whole, np.clip(accuracies, 0.0, 1.0)) / whole
+    return np.asarray(drawn, np.float64)
+
+
+def _chosen(drawn: Floats, shares: Floats, *, halved: bool) -> Floats:
+    """A few draws that stand for all [n, S]; every other one for every other draw, if `halved`."""
+    if not halved:
+        found = stratified(drawn, shares, IMPUTATIONS)
+        # Whatever goes by turns must not depend on how high a draw is.
+        return found[np.random.default_rng(0).permutation(IMPUTATIONS)]
+    odd = np.arange(len(drawn)) % CHAINS % 2
+    halves = [stratified(drawn[odd == each], shares, IMPUTATIONS // 2) for each in (0, 1)]
+    return np.stack(halves, axis=1).reshape(IMPUTATIONS, -1)
+
+
+def _filled(labels: Labels, sought: Flags, accuracies: Floats, classes: Indices) -> Labels:
+    """The labels, with every row that is sought as two: its correct and its incorrect part.
+
+    The true class of the incorrect part is not known.
+    """
+    rows = np.flatnonzero(sought)
+    order = np.concatenate([np.arange(len(sought)), rows])
+    correct, true, fresh = (
+        column[order] for column in (labels.correct, labels.true_classes, labels.freshness)
+    )
+    correct[rows], true[rows], fresh[rows] = 1.0, classes[labels.cells[rows]], fresh[rows] * accuracies
+    more = slice(len(sought), None)
+    correct[more], true[more], fresh[more] = 0.0, NO_CLASS, fresh[more] * (1 - accuracies)
+    return Labels(labels.cells[order], correct, labels.weights[order], fresh, true)
+
+
+def _selection_bias(
+    labels: Labels, waited: Flags, absent: Flags, sought: Flags, correct: Floats
+) -> Floats | None:
+    """Draws of the accuracy of items with an unrequested label, minus that of all that waited for one [D].
+
+    `correct` are draws of how many of the items that are sought are correct, by weight [D].
+    """
+    worth = labels.weights * labels.freshness
+    chosen, total = worth[waited & ~absent], worth[waited].sum()
+    if not chosen.sum() > 0:
+        return None
+    right = float(chosen @ labels.correct[waited & ~absent])
+    others = float((worth * labels.correct)[absent & ~sought].sum())
+    share = 1 - chosen.sum() / total
+    own, absents = right / chosen.sum(), (others + correct) / max(total - chosen.sum(), _LEAST)
+    # The items are a sample, too.
+    size = total**2 / (worth[waited] @ labels.weights[waited])
+    spread = share**2 * (own * (1 - own) / (1 - share) + absents * (1 - absents) / share)
+    spread += (own - absents) ** 2 * share * (1 - share)
+    noise = np.random.default_rng(0).standard_normal(len(correct)) * np.sqrt(np.maximum(spread, 0.0) / size)
+    return np.asarray(share * (own - absents) + noise, np.float64)
