@@ -41,6 +41,8 @@ A_DAY = 165
 SETTLED_DAYS = 30.0
 """From a prediction to its true class."""
 TARGET = 0.91
+RUN_LENGTH = 20_000
+"""Labels of a group between two changes: a census has more of them in the same time."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ class Case:
                 "predicted_class": {"by": "predicted_class"},
             },
             "alerts": {"min_accuracy": TARGET},
+            "forgetting": {"run_length": RUN_LENGTH},
         }
         if self.arrive != "none":
             items = "census" if self.arrive == "all" else "unknown"
@@ -159,7 +162,8 @@ class Case:
             if items == "unknown":
                 model["unrequested_labels"]["wait_days"] = SETTLED_DAYS + 2
         if self.requests:
-            budget = {"labels": self.requests, "per_days": self.days, "burst": 1.0, "reserve": 0.0}
+            pace = {"per_days": self.days, "burst": 1 / self.requests, "reserve": 0.0}
+            budget = {"labels": self.requests, **pace}
             asked = {"grouping": self.grouping, "task": "estimation", "budget": budget}
             model["assessments"] = {"ask": asked}
         return model

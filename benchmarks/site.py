@@ -52,7 +52,9 @@ class Site:
         self._step = prediction_step(
             settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
         )
-        self._label_step = label_step(settings, connection, dead_letters=NoLetters(), metrics=metrics)
+        self._label_step = label_step(
+            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
+        )
         self._label_step.assign(0, 0)
         self._received = 0
         self._monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
