@@ -8,15 +8,17 @@ from itertools import repeat
 
 import numpy as np
 
-from consumers.formats.native import AttributeDecoder, Values, WirePrediction, decode_checked_attributes
+from consumers.formats.native import AttributeDecoder, Values, WirePrediction
+from consumers.item_attributes import ItemAttributes
 from consumers.validation import Checked, PredictionChecks, payload_text
 from service.domain.arrays import Floats, Indices, UInt64s
-from service.domain.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
+from service.domain.cells import MISSING, CellSpace, Challenge, Ensemble
 from service.domain.errors import BadMessage
+from service.domain.pending_joins import JoinColumns
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
 from service.domain.value_book import ValueBook
-from service.store.records import PoolRecord, encode_pool_record
+from service.store.records import PoolRecord, encode_pool_record, encode_waiting_fact
 from service.store.shards import ShardStore
 
 _NONE = -1
@@ -65,8 +67,7 @@ class ModelIngest:
         self._pool_key = pool_key
         self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
         self._attributes = space.attributes
-        self._used = frozenset(space.attributes)
-        self._attribute_length = space.bounds.attribute_length
+        self._item_attributes = ItemAttributes(space)
         self._vote_position = None if space.voters is None else self._attributes.index(space.voters[0])
         self._decoder = AttributeDecoder(
             [name for position, name in enumerate(self._attributes) if position != self._vote_position]
@@ -140,12 +141,7 @@ class ModelIngest:
         """Name under which an attribute's value is counted."""
         if value is None:
             return MISSING
-        return value if position == self._vote_position else self._bound(value)
-
-    def _bound(self, value: str) -> str:
-        """An attribute value with reserved names escaped; `OTHER` if it is too long."""
-        escaped = escape_reserved(value)
-        return escaped if len(escaped) <= self._attribute_length else OTHER
+        return value if position == self._vote_position else self._item_attributes.bound(value)
 
     def _with_votes(
         self, attributes: Sequence[bytes], checked: Checked, voters: Ensemble | Challenge
@@ -196,6 +192,11 @@ class ModelIngest:
             item_hashes=self._pool_key.item_hashes(id_hashes, times, arrivals),
             record=self._record_encoder(checked, rows, times),
             probabilities=probabilities,
+            join=JoinColumns(
+                self._pool_key.join_digests(id_hashes), self._fact_encoder(checked, rows, times, arrivals)
+            )
+            if self.shards.joins
+            else None,
         )
 
     def _record_encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
@@ -210,7 +211,7 @@ class ModelIngest:
                     predicted_class=self.space.classes[checked.classes[row]],
                     score=float(checked.scores[row]),
                     time=float(times[at]),
-                    attributes=self._item_attributes(bytes(p.attributes)),
+                    attributes=self._item_attributes.stored(bytes(p.attributes)),
                     payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
@@ -219,29 +220,25 @@ class ModelIngest:
 
         return encode
 
-    def _item_attributes(self, text: bytes) -> dict[str, str]:
-        """Attributes stored with an item: those that groupings use, and others by name while they fit."""
-        attributes = decode_checked_attributes(text) if text else {}
-        # Reserved values contain two underscores, which JSON may also write as escapes.
-        is_plain = (
-            b"__" not in text
-            and b"\\" not in text
-            and (
-                len(text) <= self._attribute_length
-                or max(map(len, attributes.values()), default=0) <= self._attribute_length
+    def _fact_encoder(
+        self, checked: Checked, rows: Indices, times: Floats, arrivals: Floats
+    ) -> Callable[[int], bytes]:
+        """A function that encodes the fact of one row, as only a sample waits for unrequested labels."""
+
+        def encode(at: int) -> bytes:
+            row = int(rows[at])
+            p = checked.predictions[row]
+            return encode_waiting_fact(
+                item_id=p.item_id,
+                predicted_class=self.space.classes[checked.classes[row]],
+                score=float(checked.scores[row]),
+                attributes=self._item_attributes.stored(bytes(p.attributes)),
+                predicted_at=float(times[at]),
+                arrived_at=float(arrivals[at]),
+                votes=p.votes,
             )
-        )
-        bounded = attributes if is_plain else {n: self._bound(value) for n, value in attributes.items()}
-        if self._used.issuperset(bounded):
-            return bounded
-        stored = {name: value for name, value in bounded.items() if name in self._used}
-        room = self.space.bounds.further_attribute_bytes
-        for name in sorted(bounded.keys() - self._used):
-            room -= len(name.encode()) + len(bounded[name].encode())
-            if room < 0:
-                break
-            stored[name] = bounded[name]
-        return stored
+
+        return encode
 
     def flush(self, partition: int, offset: int, *, newest_record: float, force: bool = False) -> None:
         """Write one partition's shard to Redis, if what is stored is behind the offset.

@@ -21,6 +21,8 @@ class LabelChecks:
 
     Attributes:
         classes: label set, by model.
+        unrequested: models that take labels without a request: the lowest probability that such a label may
+            state, or None where it states none.
         several: models whose items several people label.
         label_keys: by vendor; if there are any, labels must be signed with one of them.
         vendors: that may label, by model.
@@ -29,6 +31,7 @@ class LabelChecks:
 
     classes: Mapping[str, frozenset[str]]
     several: Collection[str]
+    unrequested: Mapping[str, float | None]
     label_keys: Mapping[str, Sequence[bytes]]
     vendors: Mapping[str, Collection[str]]
     message_bytes: int
@@ -49,18 +52,37 @@ class LabelChecks:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
         if label.true_class is not None and label.true_class not in self.classes[label.model]:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
+        # Duplicates are recognised by time, and a record's time is not signed: a replay would count again.
+        if vendor and label.time is None:
+            raise BadMessage("missing_field", "a signed label needs a `time` of its own")
+        if label.request_id is None:
+            self._check_unrequested(label)
+            return label, vendor
         if label.model in self.several and label.true_class is not None and not label.annotator:
             raise BadMessage("missing_field", "several people label items of this model: send an `annotator`")
         if vendor:
-            self._check_vendor(vendor, label)
+            self._check_vendor(vendor, label, label.request_id)
         return label, vendor
 
-    def _check_vendor(self, vendor: str, label: WireLabel) -> None:
+    def _check_unrequested(self, label: WireLabel) -> None:
+        if label.model not in self.unrequested:
+            raise BadMessage(
+                "missing_field",
+                "the label has no `request_id`, and the model is not configured with `unrequested_labels`",
+            )
+        if label.prediction is not None and label.prediction.predicted_class not in self.classes[label.model]:
+            raise BadMessage("unknown_class", "predicted_class is not in the model's label set")
+        lowest = self.unrequested[label.model]
+        if lowest is None or label.true_class is None:
+            return
+        if label.probability is None:
+            raise BadMessage("missing_field", "a label of a sampled item needs its `probability`")
+        if label.probability < lowest:
+            raise BadMessage("invalid_field", "the probability is below `sampling_rate`")
+
+    def _check_vendor(self, vendor: str, label: WireLabel, request_id: str) -> None:
         if vendor not in self.vendors[label.model]:
             raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
-        # Duplicates are recognised by time, and a record's time is not signed: a replay would count again.
-        if label.time is None:
-            raise BadMessage("missing_field", "a signed label needs a `time` of its own")
         # Redis stores short hashes of item and vendor: no label may bring an item that was made to collide.
-        if not is_request_for(label.request_id, label.model, label.item_id):
+        if not is_request_for(request_id, label.model, label.item_id):
             raise BadMessage("item_mismatch", ITEM_MISMATCH)

@@ -1,4 +1,4 @@
-"""Labels: label -> request -> outcome, idempotently.
+"""Labels: label -> request -> outcome, idempotently; and those that nobody requested.
 
 Redis decides what a label does to its request, and recognises duplicates; so a batch can be applied again at
 any time. The offset is stored after bad labels are dead-lettered, and only if Redis counts as many batches as
@@ -8,7 +8,8 @@ this process has applied. If it counts fewer, it has lost data, and the labels a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WireLabel, event_time
 from consumers.label_checks import ITEM_MISMATCH, LabelChecks
 from consumers.refusals import Refusals
+from consumers.unrequested import ReceivedLabel, UnrequestedJoins
 from service.domain.errors import BadMessage, FlushRefused, TooManyBadMessages
 from service.store.labels import LabelEvent, LabelStore
 from service.store.request_registry import is_request_for
@@ -37,6 +39,10 @@ _EXPLANATIONS = {
 
 _REPEATED = frozenset({"conflicting_label", "nothing_to_retract", "same_annotator", "too_many_revisions"})
 """Reasons that a vendor can cause any number of times with one request that it has answered."""
+
+_Events = dict[str, list[tuple[Any, LabelEvent]]]
+_Unrequested = dict[str, list[ReceivedLabel]]
+"""Labels of a batch, by model."""
 
 
 @dataclass
@@ -57,10 +63,25 @@ class _Partition:
     flushed_position: int | None = None
     flushed_at: float = 0.0
 
+    @contextmanager
+    def batch_of(self, model: str) -> Iterator[None]:
+        """Count a batch that Redis applies within the block.
+
+        If the reply is lost, Redis counts the batch, and counts it again on the retry. Then the count may
+        match that of a Redis that has lost data and started from zero.
+        """
+        count, self.batches[model] = self.batches[model], None
+        yield
+        self.batches[model] = None if count is None else count + 1
+
 
 @dataclass(eq=False, repr=False)
 class LabelStep:
-    """Applies batches of labels to their requests; stores are by model."""
+    """Applies batches of labels to their requests; stores are by model.
+
+    Attributes:
+        unrequested: joins labels without a request, of the models that take them.
+    """
 
     topic_kind = "labels"
 
@@ -70,6 +91,7 @@ class LabelStep:
     dead_letters: DeadLetterSink
     bad_message_limit: BadMessageLimit
     metrics: PipelineMetrics
+    unrequested: Mapping[str, UnrequestedJoins] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
     _partitions: dict[int, _Partition] = field(init=False, default_factory=dict)
 
@@ -107,26 +129,16 @@ class LabelStep:
     def _apply(self, partition: int, records: Sequence[Any], rejected: list[Rejected], now: float) -> None:
         """Apply the good labels of a batch, dead-letter the bad ones, and add these to `rejected`."""
         state = self._partitions[partition]
-        events: dict[str, list[tuple[Any, LabelEvent]]] = {}
         # A batch that is retried was counted before, but may have got further records since.
         messages = sum(record.offset > state.counted for record in records)
-        for record in records:
-            try:
-                label, vendor = self.checks.decode(record)
-            except BadMessage as error:
-                rejected.append(Rejected(record, error))
-            else:
-                events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
+        events, unrequested = self._decode(records, rejected, now)
         # Before anything is applied; labels that only Redis can refuse are counted below.
         self.bad_message_limit.check(messages=messages, bad=self._count_bad(state, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
-            # If the reply is lost, Redis counts the batch, and counts it again on the retry. Then the count
-            # may match that of a Redis that has lost data and started from zero.
-            count, state.batches[model] = state.batches[model], None
-            applied = self.stores[model].apply(partition, [event for _, event in pairs], now=now)
-            state.batches[model] = None if count is None else count + 1
+            with state.batch_of(model):
+                applied = self.stores[model].apply(partition, [event for _, event in pairs], now=now)
             for (record, event), done in zip(pairs, applied, strict=True):
                 status = _status(model, event, done.status)
                 if status in _EXPLANATIONS:
@@ -137,12 +149,42 @@ class LabelStep:
                 if done.closed is not None:
                     delay = max(0.0, event.time - done.closed.requested_at)
                     self.metrics.label_delay.labels(model).observe(delay)
+        self._join(state, partition, unrequested, now)
         self.bad_message_limit.admit(messages=messages, bad=self._count_bad(state, rejected))
         state.counted = records[-1].offset
         self.dead_letters.send(rejected)
         state.position = records[-1].offset + 1
         for result in ("applied", "duplicate"):
             self.metrics.labels_consumed.labels(result).inc(counts[result])
+
+    def _decode(
+        self, records: Sequence[Any], rejected: list[Rejected], now: float
+    ) -> tuple[_Events, _Unrequested]:
+        """Labels of requests and labels without one, by model."""
+        events: _Events = {}
+        unrequested: _Unrequested = {}
+        for record in records:
+            try:
+                label, vendor = self.checks.decode(record)
+            except BadMessage as error:
+                rejected.append(Rejected(record, error))
+                continue
+            if label.request_id is None:
+                claimed = _claimed_time(label, record)
+                received = ReceivedLabel.of(label, vendor, record, claimed=claimed, now=now)
+                unrequested.setdefault(label.model, []).append(received)
+            else:
+                event = _event(label, label.request_id, vendor, record, now)
+                events.setdefault(label.model, []).append((record, event))
+        return events, unrequested
+
+    def _join(self, state: _Partition, partition: int, unrequested: _Unrequested, now: float) -> None:
+        """Join labels without a request, and count what became of them."""
+        for model, received in unrequested.items():
+            with state.batch_of(model):
+                results = self.unrequested[model].apply(partition, received, now=now)
+            for result, number in results.items():
+                self.metrics.unrequested_labels.labels(model, result).inc(number)
 
     def _count_bad(self, state: _Partition, rejected: Sequence[Rejected]) -> int:
         """Number of bad labels that the limit has not counted yet.
@@ -187,13 +229,17 @@ def _status(model: str, event: LabelEvent, status: str) -> str:
     return status
 
 
-def _event(label: WireLabel, vendor: str, record: Any, now: float) -> LabelEvent:
-    claimed = label.time.timestamp() if label.time else event_time(record.headers or ())
+def _claimed_time(label: WireLabel, record: Any) -> float | None:
+    return label.time.timestamp() if label.time else event_time(record.headers or ())
+
+
+def _event(label: WireLabel, request_id: str, vendor: str, record: Any, now: float) -> LabelEvent:
+    claimed = _claimed_time(label, record)
     identity = msgspec.json.encode(
         [label.kind, label.true_class, label.annotator, claimed if claimed is not None else record.timestamp]
     )
     return LabelEvent(
-        request_id=label.request_id,
+        request_id=request_id,
         item_id=label.item_id,
         kind=label.kind,
         true_class=label.true_class or "",

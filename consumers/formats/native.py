@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from consumers.formats.decode_errors import bad_field, not_json
 from service.domain.errors import BadMessage
-from service.domain.messages import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES
+from service.domain.messages import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES, SCORE_TOLERANCE
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -53,16 +53,27 @@ class WirePrediction(msgspec.Struct, frozen=True, gc=False):
     votes: Annotated[dict[Name, ClassName], Meta(max_length=MOST_VOTES)] | None = None
 
 
+class WireLabelledPrediction(msgspec.Struct, frozen=True, gc=False):
+    """A parsed `service.domain.messages.LabelledPrediction`; attributes stay JSON text."""
+
+    predicted_class: ClassName
+    score: Annotated[float, Meta(ge=-SCORE_TOLERANCE, le=1 + SCORE_TOLERANCE)]
+    time: AwareTime
+    attributes: msgspec.Raw = ABSENT
+
+
 class WireLabel(msgspec.Struct, frozen=True, gc=False):
     """A parsed `service.domain.messages.Label`."""
 
-    request_id: RequestId
     model: Name
     item_id: ItemId
+    request_id: RequestId | None = None
     kind: Literal["answer", "skip", "correction", "retraction"] = "answer"
     true_class: ClassName | None = None
     annotator: Name | None = None
     time: AwareTime | None = None
+    probability: Annotated[float, Meta(gt=0, le=1)] | None = None
+    prediction: WireLabelledPrediction | None = None
 
 
 _Attributes = Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)]
@@ -188,6 +199,12 @@ def decode_label(value: bytes) -> WireLabel:
         raise BadMessage(
             "invalid_field", "true_class is required for answer and correction, and absent otherwise"
         )
+    if label.request_id is None and label.kind == "skip":
+        raise BadMessage("missing_field", "a skip needs a request_id")
+    if label.request_id is not None and (label.probability is not None or label.prediction is not None):
+        raise BadMessage("invalid_field", "probability and prediction are of labels without a request_id")
+    if label.prediction is not None:
+        decode_attributes(label.prediction.attributes)
     return label
 
 

@@ -12,6 +12,7 @@ from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
+from service.domain.pending_joins import CLOSED_BYTES, WAITING_BYTES
 from service.domain.times import duration
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
 from service.serving.documents.questions import chooser, question
@@ -81,6 +82,7 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
             f"  pool of {grouping}: up to {sizes.wanted[pool]} items per group and partition, "
             f"and up to {sizes.capacity // len(pools)} in all groups together"
         )
+    yield from _join_lines(settings, name)
     if not model.assessments:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():
@@ -104,6 +106,19 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
 
             if (found := forecast(settings, name, assessment)) is not None:
                 yield f"    {found}"
+
+
+def _join_lines(settings: Settings, name: str) -> Iterator[str]:
+    """What waits for unrequested labels, and its memory."""
+    rule, bounds = settings.models[name].unrequested_labels, settings.bounds
+    if rule is None:
+        return
+    waiting, closed = bounds.join_items * WAITING_BYTES, bounds.join_items * CLOSED_BYTES
+    yield (
+        f"  unrequested labels ({rule.items}): up to {bounds.join_items:,} predictions wait up to "
+        f"{duration(bounds.join_days * 86_400)}, about {_in_bytes(waiting)} in Redis; "
+        f"as many with an outcome, about {_in_bytes(closed)}"
+    )
 
 
 def _every(days: float) -> str:

@@ -20,8 +20,9 @@ from consumers.label_checks import LabelChecks
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from consumers.store_watch import StoreWatch
+from consumers.unrequested import UnrequestedJoins
 from service.app.pool_sizing import asked_pools, pool_sizes
-from service.app.wiring import label_store, model_keys, process_name
+from service.app.wiring import join_store, label_store, model_keys, process_name
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.pool_key import PoolKey
@@ -49,6 +50,7 @@ def shard_store(
         decay=settings.models[model].traffic_decay_per_second,
         draw_decay=settings.models[model].draw_decay_per_second,
         drift=settings.models[model].drift,
+        join_items=None if settings.models[model].unrequested_labels is None else settings.bounds.join_items,
     )
 
 
@@ -120,7 +122,12 @@ def prediction_step(
 
 
 def label_step(
-    settings: Settings, connection: Connection, *, dead_letters: DeadLetterSink, metrics: PipelineMetrics
+    settings: Settings,
+    connection: Connection,
+    *,
+    hash_key: bytes,
+    dead_letters: DeadLetterSink,
+    metrics: PipelineMetrics,
 ) -> LabelStep:
     """The step that applies the labels of all models."""
     return LabelStep(
@@ -129,7 +136,25 @@ def label_step(
         dead_letters=dead_letters,
         bad_message_limit=bad_message_limit(settings),
         metrics=metrics,
+        unrequested=unrequested_joins(settings, connection, hash_key=hash_key),
     )
+
+
+def unrequested_joins(
+    settings: Settings, connection: Connection, *, hash_key: bytes
+) -> dict[str, UnrequestedJoins]:
+    """What joins labels without a request, of the models that take them."""
+    return {
+        name: UnrequestedJoins(
+            join_store(settings, connection, name),
+            settings.cell_space(name),
+            model=name,
+            hash_key=hash_key,
+            sampling_rate=model.unrequested_labels.sampling_rate,
+        )
+        for name, model in settings.models.items()
+        if model.unrequested_labels is not None
+    }
 
 
 def label_checks(settings: Settings) -> LabelChecks:
@@ -137,6 +162,11 @@ def label_checks(settings: Settings) -> LabelChecks:
     return LabelChecks(
         {name: frozenset(model.classes) for name, model in settings.models.items()},
         {name for name, model in settings.models.items() if model.labels_per_item.several},
+        unrequested={
+            name: model.unrequested_labels.sampling_rate
+            for name, model in settings.models.items()
+            if model.unrequested_labels is not None
+        },
         label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
         vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
         message_bytes=settings.bounds.message_bytes,

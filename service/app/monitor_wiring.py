@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 import numpy as np
 
 from service.app.pool_sizing import asked_pools
-from service.app.wiring import model_keys, request_store
+from service.app.wiring import cohort_store, model_keys, request_store
 from service.config.settings import Settings
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_job import ImmediateExecutor
@@ -58,6 +58,7 @@ def model_monitor(
         drift_store=DriftStore(connection, keys),
         checkpoints=CheckpointStore(connection, keys),
         count_histories=CountHistoryStore(connection, keys),
+        cohorts=cohort_store(settings, connection, model),
         outcome_limit=settings.bounds.outcomes,
         rng=rng,
         history_groups=settings.bounds.metric_groups,

@@ -187,12 +187,29 @@ def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -
     return rights
 
 
+def _with_unrequested(prefix: str, role: str, rights: RedisRights) -> RedisRights:
+    """The same where a model takes labels that nobody requested."""
+    keys = ModelKeys(prefix, "*", "*")
+    joins = (keys.cohorts, keys.waiting, keys.cohort(_ANY))
+    scripts = {"predictions": "flush_waiting", "labels": "join_labels", "schedule": "advance_cohort"}
+    more = {"predictions": (), "labels": (keys.early,), "schedule": (keys.closed(_ANY),)}
+    if role in scripts:
+        return replace(
+            rights,
+            scripts=(*rights.scripts, scripts[role]),
+            writes=(*rights.writes, *joins, *more[role]),
+        )
+    return replace(rights, reads=(*rights.reads, keys.cohorts)) if role == "serve" else rights
+
+
 def redis_rights(settings: Settings, role: str) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
     rights = _redis_table(redis.prefix)[role]
     if settings.vendors:
         rights = _with_vendors(redis.prefix, role, rights, claim=settings.has_vendor_api)
+    if any(model.unrequested_labels is not None for model in settings.models.values()):
+        rights = _with_unrequested(redis.prefix, role, rights)
     commands, writes = rights.commands, rights.writes
     if rights.keeps_hash_key and settings.hash_key is None:
         commands, writes = commands | {"SET", "GET"}, (*writes, hash_key_key(redis.prefix))

@@ -40,6 +40,7 @@ from service.kafka.topic_metadata import translate_error
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
 from service.store.connection import Connection
+from service.store.joins import JOIN_RESULTS
 from service.store.lease import keep_hash_key
 from service.store.topics import TopicProgress
 from service.telemetry.health import Health
@@ -237,7 +238,10 @@ class Application:
         if "labels" in self._roles:
             metrics.start_label_counters(settings.models)
             letters = dead_letters(settings, producer)
-            labels = label_step(settings, connection, dead_letters=letters, metrics=metrics)
+            labels = label_step(
+                settings, connection, hash_key=hash_key, dead_letters=letters, metrics=metrics
+            )
+            metrics.start_unrequested_counters(labels.unrequested, JOIN_RESULTS)
             progress = topic_progress(settings, connection, lambda keys: keys.labels)
             yield self._supervisor(labels, topics.labels, progress)
 

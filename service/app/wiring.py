@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from service.config.settings import Settings
 from service.store.client import build_redis
+from service.store.cohorts import CohortStore
 from service.store.connection import Connection
+from service.store.joins import JoinStore
 from service.store.keys import ModelKeys
 from service.store.labels import LabelStore
 from service.store.lease import shared_hash_key
@@ -65,6 +67,32 @@ def label_store(settings: Settings, connection: Connection, model: str) -> Label
         closed_seconds=correction_seconds(settings),
         outcome_limit=settings.bounds.outcomes,
         several=settings.models[model].labels_per_item.several,
+    )
+
+
+def join_store(settings: Settings, connection: Connection, model: str) -> JoinStore:
+    """The labels of one model that nobody requested."""
+    return JoinStore(
+        connection,
+        model_keys(settings, model),
+        join_items=settings.bounds.join_items,
+        join_seconds=settings.bounds.join_days * 86_400,
+        outcome_limit=settings.bounds.outcomes,
+    )
+
+
+def cohort_store(settings: Settings, connection: Connection, model: str) -> CohortStore | None:
+    """The predictions of one model that wait for such labels; None if it takes none."""
+    rule = settings.models[model].unrequested_labels
+    if rule is None:
+        return None
+    return CohortStore(
+        connection,
+        model_keys(settings, model),
+        rule,
+        join_items=settings.bounds.join_items,
+        join_seconds=settings.bounds.join_days * 86_400,
+        outcome_limit=settings.bounds.outcomes,
     )
 
 

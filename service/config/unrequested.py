@@ -12,7 +12,7 @@ ChosenBy = Literal["census", "sampled", "unknown"]
 
 
 class UnrequestedLabels(Frozen):
-    """Labels that arrive without a request, such as chargebacks, returns or a nightly table of true classes."""
+    """Labels that arrive without a request: chargebacks, returns, or a nightly table of true classes."""
 
     items: ChosenBy
     """which items get such a label. `census`: all, sooner or later. `sampled`: a random sample; each label

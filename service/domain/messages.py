@@ -52,6 +52,7 @@ Score = Annotated[
         description="probability in [0, 1]; up to 0.0001 outside is clipped",
     ),
 ]
+InclusionProbability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 
 
 class Message(BaseModel):
@@ -138,17 +139,34 @@ class LabelRequest(Message):
 LabelKind = Literal["answer", "skip", "correction", "retraction"]
 
 
+class LabelledPrediction(Message):
+    """The prediction that a label without a request is about, where Credence may not have it."""
+
+    predicted_class: ClassName = Field(description="a class of the model's label set")
+    score: Score
+    attributes: dict[Name, str] = Field(
+        default_factory=dict, max_length=MOST_ATTRIBUTES, description="as in the prediction"
+    )
+    time: AwareDatetime = Field(description="when it was predicted")
+
+
 class Label(Message):
-    """What a person answered to a label request.
+    """What a person answered to a label request, or the true class of an item that nobody requested.
 
     `answer` gives the true class; `skip` says that it cannot be determined; `correction` replaces an
-    earlier answer; `retraction` takes it back.
+    earlier answer; `retraction` takes it back. A label without a `request_id` is about the item; the model
+    must be configured with `unrequested_labels`. Of several such labels of an item the one with the latest
+    `time` counts.
     """
 
-    request_id: RequestId
+    request_id: RequestId | None = Field(
+        default=None,
+        description="id of the label request; absent from a label that nobody requested, which cannot be a "
+        "skip",
+    )
     model: Name = Field(description="name of the model in the configuration")
     item_id: ItemId
-    kind: LabelKind = Field(default="answer", description="what the label says of its request")
+    kind: LabelKind = Field(default="answer", description="what the label says of its request or item")
     true_class: ClassName | None = Field(
         default=None, description="required for an answer and a correction; absent otherwise"
     )
@@ -158,11 +176,29 @@ class Label(Message):
     time: AwareDatetime | None = Field(
         default=None, description="when it was answered; the record's time if absent; needed in signed labels"
     )
+    probability: InclusionProbability | None = Field(
+        default=None,
+        description="without a request: the probability that this item is in the sample of labelled items; "
+        "needed with `items: sampled`",
+    )
+    prediction: LabelledPrediction | None = Field(
+        default=None,
+        description="without a request: the prediction, if the predictions topic may not have it",
+    )
 
     @model_validator(mode="after")
     def _class_where_needed(self) -> Self:
         if (self.true_class is None) == (self.kind in ("answer", "correction")):
             raise ValueError("true_class is required for answer and correction, and absent otherwise")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_request(self) -> Self:
+        if self.request_id is None:
+            if self.kind == "skip":
+                raise ValueError("a skip needs a request_id")
+        elif self.probability is not None or self.prediction is not None:
+            raise ValueError("probability and prediction are of labels without a request_id")
         return self
 
 

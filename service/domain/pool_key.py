@@ -62,6 +62,18 @@ class PoolKey:
             found = _mix(found + _mix(np.ascontiguousarray(stamps, "<f8").view("<u8") ^ secret))
         return found
 
+    def join_digests(self, id_hashes: UInt64s) -> UInt64s:
+        """Digest of the item of every prediction or unrequested label [n], whatever its time."""
+        return self._mixed("joins", id_hashes)
+
+    def sample_positions(self, id_hashes: UInt64s) -> Floats:
+        """A number in [0, 1) for every item [n], even and independent of `join_digests`."""
+        return np.asarray((self._mixed("sample", id_hashes) >> np.uint64(11)) * 2.0**-53, np.float64)
+
+    def _mixed(self, purpose: str, id_hashes: UInt64s) -> UInt64s:
+        secret = self._derive(purpose, "")
+        return _mix(_mix(id_hashes ^ secret[0]) + secret[1])
+
     def noise(self, pool_id: str, item_hashes: UInt64s) -> Floats:
         """Gumbel noise of items in the pool of one grouping [n].
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import CHALLENGE, OTHER, CellSpace
+from service.domain.pending_joins import JoinColumns, PendingJoins
 from service.domain.pool import Pools
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
@@ -40,6 +41,7 @@ class Candidates:
         item_hashes: from `PoolKey.item_hashes`.
         record: encodes the pool record of one row; called only for rows that enter a pool.
         probabilities: rows of this batch with class probabilities [m], and these [m, classes].
+        join: of a model that takes unrequested labels.
     """
 
     book: ValueBook
@@ -52,6 +54,7 @@ class Candidates:
     item_hashes: UInt64s
     record: Callable[[int], bytes]
     probabilities: tuple[Indices, Floats] | None = None
+    join: JoinColumns | None = None
 
     def part(self, begin: int, end: int) -> Candidates:
         """The columns of some of the predictions."""
@@ -90,6 +93,7 @@ class Shard:
             infinity before the first one.
         probability_sums: weighted class-probability sums by predicted class, at the traffic's landmark.
         clipped: how many predictions ever had a time that was replaced by a bound, by direction.
+        joins: where predictions wait for unrequested labels; None if the model takes none.
 
     Attributes:
         is_stored: whether Redis holds the shard.
@@ -113,6 +117,7 @@ class Shard:
         newest_record: float = -np.inf,
         probability_sums: dict[int, Floats] | None = None,
         clipped: dict[str, int] | None = None,
+        joins: PendingJoins | None = None,
     ) -> None:
         self.next_offset = next_offset
         self.newest_record = newest_record
@@ -125,6 +130,7 @@ class Shard:
         self.marks = marks
         self.probability_sums = probability_sums or {}
         self.clipped = clipped or {}
+        self.joins = joins
         self.changed_classes: set[int] = set()
         self.changed = False
         self._decay = decay
@@ -153,6 +159,8 @@ class Shard:
         if not len(batch.classes):
             return
         self.changed = True
+        if self.joins is not None and batch.join is not None:
+            self.joins.offer(batch.join, batch.arrivals)
         begin = 0
         for end, mark in self.marks.advance(batch.arrivals, self.traffic.predictions):
             if end > begin:

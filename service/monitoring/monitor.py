@@ -29,6 +29,7 @@ from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.monitoring.traffic_windows import compared_traffic, traffic_history, traffic_windows
 from service.monitoring.week_ago import WeekAgo, time_a_week_ago, week_ago
 from service.store.checkpoints import CheckpointStore
+from service.store.cohorts import CohortStore, JoinSummary
 from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
 from service.store.facts import FactReader
@@ -49,6 +50,7 @@ class ModelMonitor:
     drift_store: DriftStore
     checkpoints: CheckpointStore
     count_histories: CountHistoryStore
+    cohorts: CohortStore | None  # of predictions that wait for unrequested labels, if the model takes any
     performance: PerformanceWatch
     annotators: AnnotatorWatch
     rng: np.random.Generator
@@ -66,6 +68,7 @@ class ModelMonitor:
         # Draws of this process that found no item since counts were last kept, by assessment.
         self._short: Counter[str] = Counter()
         self._asked_at = -np.inf
+        self.joins: JoinSummary | None = None  # what waits for unrequested labels, as of the last round
 
     def _empty_ledger(self) -> OutcomeLedger:
         return OutcomeLedger(self.space, may_err=self.settings.labels_per_item.may_err)
@@ -117,6 +120,7 @@ class ModelMonitor:
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self.reader.requests()
         self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
+        self.joins = None if self.cohorts is None else self.reader.joins()
         reference, (verdicts, pins) = self.reader.reference(), self.reader.drift()
         windows = traffic_windows(marked.timeline, reference, self.settings.drift, now=now)
         history, compared = None, None
@@ -204,10 +208,14 @@ class ModelMonitor:
     def ask(self, *, epoch: int, now: float) -> Round:
         """By the last snapshot: keep verdicts, evidence and counts, expire what is due, and ask.
 
+        Before that, close the cohorts that have waited for unrequested labels.
+
         Raises:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
+        if self.cohorts is not None:
+            self.cohorts.advance(epoch=epoch, now=now)
         if self._snapshot is None or self._facts is None:
             return self.issuer.play(None, None, epoch=epoch, now=now)
         traffic = self._facts.traffic

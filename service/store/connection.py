@@ -138,7 +138,8 @@ def translate_redis_errors() -> Iterator[None]:
 Argument = str | bytes | int | float
 """An argument of a script, as the client encodes it."""
 
-_CALL = re.compile(r"redis\.call\('([A-Z]+)'")
+_CALL = re.compile(r"redis\.call\(\s*'([A-Z]+)'")
+_INCLUDE = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 
 
 def commands_of(script: str) -> list[str]:
@@ -147,7 +148,8 @@ def commands_of(script: str) -> list[str]:
 
 
 def _script_text(name: str) -> str:
-    return resources.files("service.store").joinpath(f"lua/{name}.lua").read_text(encoding="utf-8")
+    text = resources.files("service.store").joinpath(f"lua/{name}.lua").read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda found: _script_text(found[1]), text)
 
 
 def _guarded(name: str) -> str:

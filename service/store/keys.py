@@ -30,6 +30,11 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often; `heard|assessment` -> time of the last answer (s); `unheard|assessment` -> requests issued since then that have expired | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack, or that the request was not answered), `attempt` if it was not the first; of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
+| `P:{m}:cohorts` | hash | hour of arrival -> counts of predictions that wait for unrequested labels; `level` of their sample, `depths`, `closed`, `dropped`, `delays` (`service/store/lua/joins.lua`) | an hour's for `join_days` |
+| `P:{m}:waiting` | hash | digest of an item -> prediction that waits for an unrequested label, or the label, or the id of its outcome | `join_days`; about `join_items` that wait, as many with an outcome, a tenth as many labels without a prediction |
+| `P:{m}:cohort:<hour>` | list | digests of the items of an hour that wait | until the hour is closed |
+| `P:{m}:closed:<hour>` | list | digests of its items after that | `join_days` |
+| `P:{m}:early` | list | digests of items whose unrequested label came before the prediction, the oldest first | the newest tenth of `join_items` |
 | `P:{m}:evidence` | hash | `state`: checkpoint of evidence, of labels that the stream trims (msgpack; `service/store/checkpoints.py`); `digest` of it | for ever |
 | `P:{m}:counts` | hash | `state`: counts of predictions, label requests and draws by earlier times (msgpack; `service/store/count_histories.py`); `digest` of it | of the last day and a half |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |
@@ -117,6 +122,11 @@ class ModelKeys:
     budget = _Key("budget")
     tallies = _Key("tallies")
     outcomes = _Key("outcomes")
+    cohorts = _Key("cohorts")
+    waiting = _Key("waiting")
+    cohort = _Keys("cohort")
+    closed = _Keys("closed")
+    early = _Key("early")
     evidence = _Key("evidence")
     counts = _Key("counts")
     reference = _Key("reference")

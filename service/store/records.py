@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from service.domain.groupings import ALL
+
 SKIPPED, EXPIRED = "skipped", "expired"
 """How a request ends without a label."""
 
@@ -89,6 +91,35 @@ class LabelFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True
 encode_json = msgspec.json.Encoder().encode
 encode_packed = msgspec.msgpack.Encoder().encode
 encode_pool_record = encode_packed
+
+
+def encode_waiting_fact(
+    *,
+    item_id: str,
+    predicted_class: str,
+    score: float,
+    attributes: dict[str, str],
+    predicted_at: float,
+    arrived_at: float,
+    votes: dict[str, str] | None = None,
+) -> bytes:
+    """The packed `Fact` of a prediction that waits for an unrequested label."""
+    return encode_packed(
+        Fact(
+            request_id="",
+            item_id=item_id,
+            grouping=ALL,
+            group=ALL,
+            predicted_class=predicted_class,
+            score=score,
+            attributes=attributes,
+            predicted_at=predicted_at,
+            requested_at=arrived_at,
+            votes=votes or {},
+        )
+    )
+
+
 decode_pool_record = msgspec.msgpack.Decoder(PoolRecord).decode
 decode_fact = msgspec.msgpack.Decoder(Fact).decode
 decode_label_fact = msgspec.msgpack.Decoder(LabelFact).decode

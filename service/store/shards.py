@@ -23,6 +23,7 @@ from service.domain.traffic_marks import Mark, ShardMarks
 from service.domain.traffic_tables import tables
 from service.store.connection import Argument, Connection, ModelStore
 from service.store.drift_facts import PINS, unpack_pins
+from service.store.joins import join_arguments, join_keys, pending_joins
 from service.store.keys import ModelKeys
 from service.store.marked_traffic import newest_prediction, shard_timeline
 from service.store.traffic_pages import changed_pages, stored_traffic
@@ -65,6 +66,7 @@ class ShardStore(ModelStore):
         decay: how fast traffic loses weight, 1/s.
         draw_decay: how fast pooled items lose weight in draws, 1/s.
         drift: says at which boundaries of event time traffic is marked.
+        join_items: how many predictions wait for unrequested labels, about; None if the model takes none.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class ShardStore(ModelStore):
         decay: float,
         draw_decay: float,
         drift: DriftSettings,
+        join_items: int | None = None,
     ) -> None:
         super().__init__(connection, keys)
         self._space = space
@@ -89,9 +92,15 @@ class ShardStore(ModelStore):
         self._decay = decay
         self._draw_decay = draw_decay
         self._drift = drift
+        self._join_items = join_items
         self._owner = secrets.token_hex(4)
         self._flushes = count()
         self._stale: dict[int, set[bytes]] = {}
+
+    @property
+    def joins(self) -> bool:
+        """Whether predictions wait for unrequested labels."""
+        return self._join_items is not None
 
     def load(self, partition: int) -> Shard:
         """The shard of a predictions partition, as stored; its next offset is 0 where none is."""
@@ -130,6 +139,7 @@ class ShardStore(ModelStore):
             newest_record=-np.inf if newest_record is None else float(newest_record),
             probability_sums=unpack_probability_sums(sums),
             clipped=unpack_clipped(clipped),
+            joins=None if self._join_items is None else pending_joins(self._join_items),
         )
         self._stale[partition] = stale
         shard.is_stored = next_offset is not None
@@ -219,13 +229,21 @@ class ShardStore(ModelStore):
         arguments += [len(shard.marks.removed), *(mark.field() for mark in shard.marks.removed)]
         hashes = [keys.shard, keys.traffic, keys.pool, keys.items, keys.sums, keys.drawn]
         names = [*(key(partition) for key in hashes), keys.partitions, keys.marks(partition), keys.drift]
-        reply = self._connection.run("flush", names, arguments)
+        if shard.joins is None or self._join_items is None:
+            reply = self._connection.run("flush", names, arguments)
+        else:
+            names += join_keys(keys, shard.joins)
+            arguments += join_arguments(shard.joins, self._join_items)
+            sample, *reply = self._connection.run("flush_waiting", names, arguments)
         if reply[0] != b"ok":
             raise FlushRefused(
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"
             )
         base, entries = int(reply[1]), reply[3:]
         shard.marks.pins = unpack_pins(reply[2])
+        if shard.joins is not None:
+            level, *hours = map(int, sample.split())
+            shard.joins.mark_flushed(level, hours)
         shard.next_offset, shard.is_stored = new_offset, True
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()

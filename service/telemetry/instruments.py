@@ -43,6 +43,7 @@ class PipelineMetrics:
         self.predictions_consumed = _counter("credence_predictions_consumed_total", registry)
         self.times_clipped = _counter("credence_prediction_times_clipped_total", registry)
         self.labels_consumed = _counter("credence_labels_consumed_total", registry)
+        self.unrequested_labels = _counter("credence_unrequested_labels_total", registry)
         self.label_delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self.dead_letters = _counter("credence_dead_letters_total", registry)
         self.consumer_paused = _gauge("credence_consumer_paused", registry)
@@ -60,6 +61,11 @@ class PipelineMetrics:
         self.performance_failures = _counter("credence_performance_failures_total", registry)
         self.draws_short = _counter("credence_draws_short_total", registry)
         self.requests_chosen = _counter("credence_requests_chosen_total", registry)
+        self._waiting = _gauge("credence_unrequested_waiting_items", registry)
+        self._sample = _gauge("credence_unrequested_sample_ratio", registry)
+        self._oldest_cohort = _gauge("credence_unrequested_oldest_cohort_timestamp_seconds", registry)
+        self._cohort_delay = _gauge("credence_unrequested_delay_seconds", registry)
+        self._dropped_cohorts = _gauge("credence_unrequested_dropped_cohorts", registry)
         self._lag = _gauge("credence_consumer_lag_records", registry)
         self._lag_time = _gauge("credence_consumer_lag_seconds", registry)
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
@@ -84,6 +90,34 @@ class PipelineMetrics:
             self.labels_consumed.labels(result)
         for model in models:
             self.label_delay.labels(model)
+
+    def start_unrequested_counters(self, models: Iterable[str], results: Iterable[str]) -> None:
+        """Start the counters of labels without a request, of the models that take them."""
+        for model in models:
+            for result in results:
+                self.unrequested_labels.labels(model, result)
+
+    def set_joins(
+        self,
+        model: str,
+        *,
+        items: int,
+        share: float,
+        oldest: float | None,
+        delays: Mapping[str, float | None],
+        dropped: int,
+    ) -> None:
+        """Set what waits for unrequested labels; `delays` by quantile. What is None is not exported."""
+        self._waiting.labels(model).set(items)
+        self._sample.labels(model).set(share)
+        self._dropped_cohorts.labels(model).set(dropped)
+        known = [(self._cohort_delay, (model, quantile), delay) for quantile, delay in delays.items()]
+        for gauge, labels, value in [(self._oldest_cohort, (model,), oldest), *known]:
+            if value is not None:
+                gauge.labels(*labels).set(value)
+            else:
+                with suppress(KeyError):  # it was never exported
+                    gauge.remove(*labels)
 
     def start_request_counters(self, assessments: Mapping[str, Iterable[str]]) -> None:
         """Start the counters of a process that may lead, for these assessments of every model."""

@@ -171,3 +171,19 @@ def test_any_threshold_has_a_forecast(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], threshold: str
 ) -> None:
     assert len(paced(tmp_path, capsys, f"{{{DAILY}}}", threshold=threshold)) == 2
+
+
+def test_what_waits_for_unrequested_labels_and_its_memory_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "credence.yaml"
+    config.write_text(
+        "bounds: {join_items: 2000, join_days: 30}\n"
+        "models: {mail: {classes: [ham, spam], unrequested_labels: {items: census}}}",
+        encoding="utf-8",
+    )
+    assert main(["check", "--config", str(config)]) == 0
+    assert (
+        "  unrequested labels (census): up to 2,000 predictions wait up to 30 d, about 500.0 kB in Redis; "
+        "as many with an outcome, about 220.0 kB\n"
+    ) in capsys.readouterr().out

@@ -35,6 +35,7 @@ from service.domain.messages import (
 PREDICTION = {"model": "digits", "item_id": "a", "predicted_class": "7", "score": 0.5}
 SPREAD = {"model": "digits", "item_id": "a", "probabilities": [0.25, 0.75, 0, 0]}
 ANSWER = {"request_id": "r", "model": "digits", "item_id": "a", "true_class": "7"}
+OWN = {"predicted_class": "1", "score": 0.9, "time": "2026-01-31T12:00:00Z"}
 
 
 MODEL = ingest()
@@ -235,7 +236,23 @@ LABELS: list[tuple[bytes, bool]] = [
     (text_of(ANSWER, kind=None), False),
     (text_of(ANSWER, kind="Answer"), False),
     (text_of(ANSWER, kind=1), False),
-    (text_of(ANSWER, request_id=...), False),
+    (text_of(ANSWER, request_id=...), True),
+    (text_of(ANSWER, request_id=None), True),
+    (text_of(ANSWER, request_id=..., kind="correction"), True),
+    (text_of(ANSWER, request_id=..., kind="skip", true_class=...), False),
+    (text_of(ANSWER, request_id=..., probability=0.5), True),
+    (text_of(ANSWER, request_id=..., probability=1), True),
+    (text_of(ANSWER, request_id=..., probability=0), False),
+    (text_of(ANSWER, request_id=..., probability=1.5), False),
+    (text_of(ANSWER, probability=0.5), False),
+    (text_of(ANSWER, prediction=OWN), False),
+    (text_of(ANSWER, request_id=..., prediction=OWN), True),
+    (text_of(ANSWER, request_id=..., prediction=OWN | {"score": -0.00009}), True),
+    (text_of(ANSWER, request_id=..., prediction=OWN | {"score": 1.001}), False),
+    (text_of(ANSWER, request_id=..., prediction=OWN | {"time": "yesterday"}), False),
+    (text_of(ANSWER, request_id=..., prediction=OWN | {"attributes": {"camera": "dock"}}), True),
+    (text_of(ANSWER, request_id=..., prediction=OWN | {"attributes": {"camera": 3}}), False),
+    (text_of(ANSWER, request_id=..., prediction=OWN | {"attributes": None}), False),
     (text_of(ANSWER, request_id=""), False),
     (text_of(ANSWER, request_id="r" * 64), True),
     (text_of(ANSWER, request_id="r" * 65), False),

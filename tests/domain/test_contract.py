@@ -34,6 +34,8 @@ ABSENT = object()
 PLAIN = {"model": "digits", "item_id": "a", "predicted_class": "7", "score": 0.5}
 SPREAD = {"model": "digits", "item_id": "a", "probabilities": [0.25, 0.75]}
 ANSWER = {"request_id": "r", "model": "digits", "item_id": "a", "kind": "answer", "true_class": "7"}
+UNREQUESTED = {"model": "digits", "item_id": "a", "true_class": "7"}
+OWN = {"predicted_class": "1", "score": 0.9, "time": "2026-01-31T12:00:00Z"}
 REQUEST = EXAMPLES["LabelRequest"]
 
 ACCEPTED: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
@@ -67,6 +69,18 @@ ACCEPTED: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("a retraction with a null class", "Label", ANSWER, {"kind": "retraction", "true_class": None}),
     ("an annotator", "Label", ANSWER, {"annotator": "ana"}),
     ("an unknown key in a label", "Label", ANSWER, {"confidence": 0.9}),
+    ("a label without a request", "Label", UNREQUESTED, {}),
+    ("a label with a null request", "Label", UNREQUESTED, {"request_id": None}),
+    ("a correction without a request", "Label", UNREQUESTED, {"kind": "correction"}),
+    ("a retraction without a request", "Label", UNREQUESTED, {"kind": "retraction", "true_class": ABSENT}),
+    ("an inclusion probability", "Label", UNREQUESTED, {"probability": 0.05}),
+    ("the prediction of a label", "Label", UNREQUESTED, {"prediction": OWN}),
+    (
+        "attributes of the prediction of a label",
+        "Label",
+        UNREQUESTED,
+        {"prediction": OWN | {"attributes": {"camera": "dock"}}},
+    ),
     (
         "a revealed prediction",
         "LabelRequest",
@@ -98,7 +112,25 @@ REJECTED: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("an attribute without a name", "Prediction", PLAIN, {"attributes": {"": "dock"}}),
     ("a vote for an empty class", "Prediction", PLAIN, {"votes": {"first": ""}}),
     ("a time as a number", "Prediction", PLAIN, {"time": 1769860800}),
-    ("no request id", "Label", ANSWER, {"request_id": ABSENT}),
+    ("a skip without a request", "Label", UNREQUESTED, {"kind": "skip", "true_class": ABSENT}),
+    ("an answer without request and class", "Label", UNREQUESTED, {"true_class": ABSENT}),
+    ("an inclusion probability of a requested label", "Label", ANSWER, {"probability": 0.05}),
+    ("a prediction in a requested label", "Label", ANSWER, {"prediction": OWN}),
+    ("an inclusion probability of 0", "Label", UNREQUESTED, {"probability": 0}),
+    ("an inclusion probability over 1", "Label", UNREQUESTED, {"probability": 1.1}),
+    (
+        "a prediction of a label without a score",
+        "Label",
+        UNREQUESTED,
+        {"prediction": {"predicted_class": "1"}},
+    ),
+    ("a prediction of a label with a score over 1", "Label", UNREQUESTED, {"prediction": OWN | {"score": 2}}),
+    (
+        "a prediction of a label with a bad attribute",
+        "Label",
+        UNREQUESTED,
+        {"prediction": OWN | {"attributes": {"camera": 3}}},
+    ),
     ("an over-long request id", "Label", ANSWER, {"request_id": "x" * 65}),
     ("an unknown kind", "Label", ANSWER, {"kind": "maybe"}),
     ("an answer without a class", "Label", ANSWER, {"true_class": ABSENT}),

@@ -69,6 +69,8 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     pipeline.start_label_counters(["m"])
     pipeline.start_request_counters({"m": ["worst"]})
     pipeline.start_performance_counters(["m"])
+    pipeline.start_unrequested_counters(["m"], ["joined"])
+    pipeline.set_joins("m", items=3, share=0.5, oldest=NOW, delays={"0.5": 60.0}, dropped=0)
     pipeline.dead_lettered("predictions", ["malformed"])
     pipeline.consumer_paused.labels("predictions")
     pipeline.topic_unread.labels("predictions")

@@ -19,7 +19,12 @@ from consumers.dead_letters import BadMessageLimit, Rejected
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.app.consumer_wiring import label_checks, prediction_formats, shard_store
+from service.app.consumer_wiring import (
+    label_checks,
+    prediction_formats,
+    shard_store,
+    unrequested_joins,
+)
 from service.app.monitor_wiring import model_monitor
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import label_store, model_keys, request_store
@@ -160,6 +165,7 @@ class Site:
             dead_letters=self.letters,
             bad_message_limit=BadMessageLimit(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
+            unrequested=unrequested_joins(self.settings, connection or self.connection, hash_key=HASH_KEY),
         )
 
     def take_in(self, records: Sequence[Record], partition: int = 0, *, now: float = NOW) -> None:

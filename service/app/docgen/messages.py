@@ -55,7 +55,30 @@ ACROSS_FIELDS: dict[str, Schema] = {
         "if": {"properties": {"kind": {"enum": ["answer", "correction"]}}},
         "then": {"required": ["true_class"], "properties": {"true_class": {"type": "string"}}},
         "else": {"properties": {"true_class": {"type": "null"}}},
+        "anyOf": [
+            {
+                "required": ["request_id"],
+                "properties": {
+                    "request_id": {"type": "string"},
+                    "probability": {"type": "null"},
+                    "prediction": {"type": "null"},
+                },
+            },
+            {
+                "properties": {
+                    "request_id": {"type": "null"},
+                    "kind": {"enum": ["answer", "correction", "retraction"]},
+                },
+            },
+        ],
     },
+}
+
+_LABELLED_PREDICTION = {
+    "predicted_class": "1",
+    "score": 0.9,
+    "attributes": {"camera": "dock"},
+    "time": "2026-01-31T12:00:00Z",
 }
 
 
@@ -94,7 +117,15 @@ def message_examples(name: str) -> list[dict[str, Any]]:
     if name == "Label":
         bare = {key: value for key, value in first.items() if key != "true_class"}
         correction = {**first, "kind": "correction", "true_class": "1"}
-        return [first, {**bare, "kind": "skip"}, correction, {**bare, "kind": "retraction"}]
+        unrequested = {key: first[key] for key in ("model", "item_id", "true_class", "time")}
+        return [
+            first,
+            {**bare, "kind": "skip"},
+            correction,
+            {**bare, "kind": "retraction"},
+            unrequested,
+            {**unrequested, "probability": 0.05, "prediction": _LABELLED_PREDICTION},
+        ]
     return [first]
 
 

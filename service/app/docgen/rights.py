@@ -18,6 +18,8 @@ _VENDORS = {
 }
 _EXAMPLE = {"models": {"animals": {"classes": ["cat", "dog"]}}}
 
+_UNREQUESTED = {"animals": {"classes": ["cat", "dog"], "unrequested_labels": {"items": "census"}}}
+
 
 def rights_page() -> str:
     """The text of `docs/rights.md`."""
@@ -31,13 +33,16 @@ def rights_page() -> str:
         roles=table(("role", "played by"), [[f"`{role}`", commands] for role, commands in ROLES.items()]),
         kafka=table(("role", "resource", "name", "operation"), kafka_rows),
         redis="\n\n".join(_redis_section(settings, role) for role in ROLES),
-        vendors=table(("role", "in Kafka too", "in Redis too"), list(_of_vendors(settings))),
+        vendors=table(("role", "in Kafka too", "in Redis too"), list(_beside(settings, vendors=_VENDORS))),
+        unrequested=table(
+            ("role", "in Kafka too", "in Redis too"), list(_beside(settings, models=_UNREQUESTED))
+        ),
     )
 
 
-def _of_vendors(settings: Settings) -> Iterator[list[str]]:
-    """What every role may do with vendors, and not without."""
-    more = Settings.model_validate(_EXAMPLE | {"vendors": _VENDORS})
+def _beside(settings: Settings, **sections: object) -> Iterator[list[str]]:
+    """What every role may do with some sections of the configuration, and not without."""
+    more = Settings.model_validate(_EXAMPLE | sections)
     for role in ROLES:
         kafka = [each for each in kafka_rights(more, role) if each not in kafka_rights(settings, role)]
         plain = redis_rules(settings, role)

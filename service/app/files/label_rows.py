@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from consumers.label_checks import ITEM_MISMATCH, LabelChecks
-from service.app.files.cells import Converter, to_text, to_time
+from service.app.files.cells import Converter, to_number, to_text, to_time
 from service.app.files.columns import Columns, listed
-from service.app.files.records import Envelopes, Made, Models, Record, json_of
+from service.app.files.records import Envelopes, Made, Models, NotRequested, Record, json_of
 from service.app.files.requested_items import Answer, RequestedItems
 from service.app.files.rows import BadCell, Row, Table
 from service.config.settings import Settings
@@ -27,6 +27,7 @@ FIELDS: Mapping[str, Converter] = {
     "true_class": to_text,
     "annotator": to_text,
     "time": to_time,
+    "probability": to_number,
 }
 """Fields of a label but its model, and what makes their values of cells."""
 
@@ -56,9 +57,14 @@ class _Draft:
         return self.made is None and field not in self.fields
 
     @property
+    def is_revision(self) -> bool:
+        """Whether it revises another label."""
+        return self.fields.get("kind") in _OF_ANSWERS
+
+    @property
     def is_answer(self) -> bool:
         """Whether it is a valid label that closes an open request."""
-        return isinstance(self.made, Record) and self.fields.get("kind") not in _OF_ANSWERS
+        return isinstance(self.made, Record) and not self.is_revision
 
 
 class LabelRows:
@@ -131,7 +137,7 @@ class LabelRows:
         for model, some in _by_model(draft for draft in drafts if draft.lacks("item_id")):
             self._add_items(model, some)
         for draft in drafts:
-            if draft.lacks("request_id"):
+            if draft.lacks("request_id") and not draft.is_revision:
                 # The id of the item's first request, for the checks: most labels answer that one.
                 draft.fields["request_id"] = request_id_of(draft.fields["model"], draft.fields["item_id"])
                 draft.is_by_item = True
@@ -167,11 +173,13 @@ class LabelRows:
         }
         if "request_id" not in fields and "item_id" not in fields:
             raise BadMessage("missing_field", "the row has neither item_id nor request_id")
-        if "request_id" not in fields and fields.get("kind") in _OF_ANSWERS:
+        model = self._models.of(row)
+        is_of_answer = fields.get("kind") in _OF_ANSWERS
+        if "request_id" not in fields and is_of_answer and model not in self._checks.unrequested:
             raise BadCell(
                 self._columns.of("kind") or "kind", "a correction or retraction needs the request_id"
             )
-        return {"model": self._models.of(row)} | fields
+        return {"model": model} | fields
 
     def _add_items(self, model: str, drafts: Sequence[_Draft]) -> None:
         """Add the item to labels that name only their request, which must be open."""
@@ -194,23 +202,31 @@ class LabelRows:
             for draft in drafts
         ]
         for draft, found in zip(drafts, self._requested.requests_for(model, answers), strict=True):
-            if not isinstance(found, str):
+            if isinstance(found, NotRequested) and self._is_taken(draft):
+                draft.made = self._record(draft.fields | {"request_id": None}, now)
+            elif not isinstance(found, str):
                 draft.made = found
             elif found != draft.fields["request_id"]:
                 draft.made = self._record(draft.fields | {"request_id": found}, now)
 
-    def _record(self, fields: Mapping[str, Any], now: float) -> Record | BadMessage:
+    def _is_taken(self, draft: _Draft) -> bool:
+        """Whether the model takes the label of an item that nobody has requested."""
+        return draft.fields["model"] in self._checks.unrequested and draft.fields.get("kind") != "skip"
+
+    def _record(self, fields: dict[str, Any], now: float) -> Record | BadMessage:
         """The record of a label, or why the consumer would refuse it."""
-        value = json_of(fields)
+        has_request = fields.get("request_id") is not None
+        value = json_of(fields | {"probability": None} if has_request else fields)
         headers = self._envelopes.headers(now)
         if self._vendor:
             headers += sign(self._keys[0], self._vendor, value)
-        record = Record(fields["item_id"].encode(), value, headers)
+        record = Record(fields["item_id"].encode(), value, headers, unrequested=not has_request)
         try:
             label, _ = self._checks.decode(record)
         except BadMessage as error:
             return error
-        if not is_request_for(label.request_id, label.model, label.item_id):
+        request = label.request_id
+        if request is not None and not is_request_for(request, label.model, label.item_id):
             return BadMessage("item_mismatch", ITEM_MISMATCH)
         return record
 

@@ -23,11 +23,12 @@ _SOURCE = "/credence/files"
 
 @dataclass(frozen=True)
 class Record:
-    """One record, as Kafka is to have it."""
+    """One record, as Kafka is to have it; `unrequested`: of a label without a request."""
 
     key: bytes
     value: bytes
     headers: Sequence[tuple[str, bytes]]
+    unrequested: bool = False
 
 
 @dataclass(frozen=True)

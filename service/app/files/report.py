@@ -33,7 +33,8 @@ class Report:
     Attributes:
         read: rows that were read.
         usable: rows whose message is valid.
-        not_requested: labels that nobody has requested.
+        not_requested: labels that nobody has requested, and that the model does not take.
+        unrequested: usable rows that are labels without a request.
         refused: rows that are refused, by reason.
     """
 
@@ -42,7 +43,7 @@ class Report:
         self._column_of = column_of
         self._shows_progress = shows_progress
         self._shown_at = time.monotonic()
-        self.read = self.usable = self.not_requested = 0
+        self.read = self.usable = self.not_requested = self.unrequested = 0
         self.refused: Counter[str] = Counter()
 
     def count(self, number: int, made: Made) -> None:
@@ -54,6 +55,7 @@ class Report:
             self.not_requested += 1
         else:
             self.usable += 1
+            self.unrequested += made.unrequested
 
     def refuse(self, number: int, error: BadMessage) -> None:
         """Count a row that is refused, here or by Kafka, and name one of the first."""
@@ -83,6 +85,8 @@ class Report:
             else f"{acknowledged:,} sent to {topic}"
         )
         lines = [f"{self.read:,} rows read, {done}, {self.refused.total():,} refused"]
+        if self.unrequested:
+            lines.append(f"  without a request: {self.unrequested:,}")
         if self.not_requested:
             lines.append(f"  not requested: {self.not_requested:,}")
         return [*lines, *(f"  {reason}: {count:,}" for reason, count in self.refused.most_common())]
