@@ -12,6 +12,7 @@ from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
+from service.domain.pending_joins import CLOSED_BYTES, WAITING_BYTES
 from service.domain.times import duration
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
 from service.serving.documents.questions import chooser, question

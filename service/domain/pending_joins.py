@@ -8,15 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.domain.arrays import Floats, UInt64s
+from service.domain.arrays import Flags, Floats, UInt64s
 
 HOUR_SECONDS = 3_600.0
 """Predictions that arrive in the same hour are a cohort."""
 
+WAITING_BYTES, CLOSED_BYTES = 250, 110
+"""Memory of Redis per item with three attributes, while it waits for a label and after its cohort closed."""
+
 _DIGEST_BITS = 64
 
 
-def in_sample(digests: UInt64s, level: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def in_sample(digests: UInt64s, level: int) -> Flags:
     """Whether items are in the sample of a level: an even one of 1 in 2^level [n]."""
     return digests < np.uint64(1 << (_DIGEST_BITS - level)) if level else np.ones(len(digests), np.bool_)
 

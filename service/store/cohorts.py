@@ -172,7 +172,8 @@ class CohortStore(ModelStore):
         elif cohort.state == "o" and cohort.thin:
             steps.append("thin")
         # What can still be revised is bounded, too: the oldest goes.
-        if is_over or (cohort.state == "d" and excess > 0):
+        is_closed = cohort.state == "d" or "close" in steps
+        if is_closed and (is_over or (cohort.state == "d" and excess > 0)):
             steps.append("remove")
         return steps
 

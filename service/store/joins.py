@@ -27,9 +27,6 @@ JOIN_RESULTS: tuple[str, ...] = get_args(JoinStatus)
 EARLY_SHARE = 10
 """One label may wait for its prediction for so many predictions that may wait for theirs."""
 
-WAITING_BYTES, CLOSED_BYTES = 250, 110
-"""Memory of Redis per item with three attributes, while it waits for a label and after its cohort closed."""
-
 _MOST_PENDING = 50_000
 """Predictions of one flush: Redis does nothing else for a tenth of a second."""
 

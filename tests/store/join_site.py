@@ -66,6 +66,10 @@ class JoinSite(Site):
         if flush:
             self._predictions.flush(partition, at)
 
+    def flush(self, partition: int, *, at: float) -> None:
+        """A flush of an idle partition."""
+        self._predictions.flush(partition, at)
+
     def label(
         self,
         item: Any,

@@ -158,6 +158,15 @@ def test_a_prediction_that_comes_in_the_middle_of_the_close_becomes_an_outcome(s
     assert len(site.entries()) == 1_203
 
 
+def test_a_cohort_that_a_late_prediction_opens_as_it_is_removed_stays(site: JoinSite) -> None:
+    site.predict("a")
+    keys, hour = site.keys("m"), int(BEGIN // HOUR)
+    names = [keys.fence, keys.cohorts, keys.waiting, keys.outcomes, keys.cohort(hour), keys.closed(hour)]
+    reply = site.connection.run("advance_cohort", names, [1, 100, hour, "remove", 500, 1_000, 0, b""])
+    assert reply == [0, 0]
+    assert (site.cohort().items, site.waiting()) == (1, 1)
+
+
 def test_a_close_whose_reply_was_lost_adds_no_outcome_twice(
     redis_server: Server, connection: Connection, site: JoinSite
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from join_site import BEGIN, CLOSED_AT, JoinSite
 
+from service.domain.pending_joins import CLOSED_BYTES, WAITING_BYTES
 from service.store.connection import Connection
-from service.store.joins import CLOSED_BYTES, WAITING_BYTES
 
 ITEMS = 8_000
 ATTRIBUTES = {"region": "eu-west-1", "device": "android-12", "camera": "dock-entrance"}

@@ -85,6 +85,21 @@ def test_a_closed_cohort_keeps_its_level(site: JoinSite) -> None:
     assert (site.cohort().level, emitted(site)) == (0, set(first))
 
 
+def test_late_predictions_that_an_owner_chose_by_a_higher_level_are_an_even_sample(site: JoinSite) -> None:
+    first, late = names(0, 20), names(2_000, 20)
+    predict(site, first[:10], partition=0)
+    predict(site, first[10:], partition=1)
+    site.label_all([(item, "cat") for item in first])
+    site.close(CLOSED_AT)
+    predict(site, names(1_000, 300), at=CLOSED_AT + 60)
+    level = site.summary().level
+    site.flush(1, at=CLOSED_AT + 120)
+    site.predict(late, at=BEGIN + 120, partition=1)
+    assert (site.cohort().state, site.cohort().level) == ("o", level)
+    site.close(LAST_DAY)
+    assert emitted(site) == set(first) | sampled_at(late, level)
+
+
 def test_labels_of_items_that_are_not_in_the_sample_are_counted(site: JoinSite) -> None:
     items = names(0, 1_000)
     predict(site, items)

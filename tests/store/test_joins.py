@@ -65,6 +65,15 @@ def test_a_configured_wait_closes_a_cohort_earlier(connection: Connection) -> No
     assert site.close(BEGIN + HOUR + 2 * DAY) == 2
 
 
+def test_a_wait_of_minutes_loses_nothing_before_the_cohort_may_close(connection: Connection) -> None:
+    site = JoinSite(connection, UNKNOWN, join_days=0.01)
+    site.predict("a")
+    site.label("a")
+    assert site.close(BEGIN + 1.9 * HOUR) == 0
+    assert site.close(CLOSED_AT) == 1
+    assert site.waiting() == 0
+
+
 def test_self_selected_labels_wait_though_every_item_has_one(connection: Connection) -> None:
     site = JoinSite(connection, UNKNOWN)
     site.predict("a")

@@ -49,6 +49,8 @@ local function note_delay()
 end
 
 local count = 0
+-- A late prediction may have opened a cohort again that its leader has seen closed.
+if (step == 'empty' or step == 'remove') and c.state ~= 'd' and c.state ~= 'x' then return {0, 0} end
 if step == 'thin' then
   count = thin_out(c, KEYS[5], most)
 else

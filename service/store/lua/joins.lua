@@ -63,9 +63,9 @@ local function cohort_of(hour)
   return touched[hour]
 end
 
--- Raise the level of a cohort that is open; what it has below is to be thinned out.
+-- Raise the level of a cohort, unless it is being closed; what it has below is to be thinned out.
 local function raise(c, to)
-  if c.state == 'o' and c.level < to then c.level, c.thin = to, c.items end
+  if c.state ~= 'c' and c.level < to then c.level, c.thin = to, c.items end
 end
 
 -- Zero bits that a digest begins with.
@@ -115,9 +115,11 @@ local function fit_sample()
     level = level + 1
   end
   for _, field in ipairs(redis.call('HKEYS', cohorts_key)) do
-    if tonumber(field) then raise(cohort_of(tonumber(field)), level) end
+    if tonumber(field) then cohort_of(tonumber(field)) end
   end
-  for _, c in pairs(touched) do raise(c, level) end
+  for _, c in pairs(touched) do
+    if c.state == 'o' then raise(c, level) end
+  end
 end
 
 -- Let a prediction wait in the cohort of its hour, whose list is `list`; its record, or nil and why it has none.
