@@ -180,7 +180,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
     """All metrics that there are: labels were asked and answered, one message was bad, an alert fires."""
     program("prometheus", package="prometheus")
     labelled = VendorLabelled(module_deploy)
-    deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
+    deployment = module_deploy(tick=1, assessments=ASSESSMENTS)
     before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")
     assert alerts
     deployment.config.write_text(f"{before}{ALERTS}{after}")

@@ -101,13 +101,13 @@ class VendorLabelled:
     """
 
     def __init__(self, deploy: Deploy) -> None:
-        self.deployment: Deployment = deploy(tick=0.5, partitions=1)
+        self.deployment: Deployment = deploy(tick=1, partitions=1)
         self.caller = Caller(free_port(), TOKENS["acme"])
         document = yaml.safe_load(self.deployment.config.read_text())
         document["models"] = {"mail": MODEL, "contest": CONTEST, "crowd": CROWD}
         document["vendors"] = {"acme": VENDORS["acme"]}
         document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
-        document["schedule"]["performance_seconds"] = 1
+        document["schedule"]["performance_seconds"] = 5
         self.deployment.config = Path(self.deployment.folder / "mail.yaml")
         self.deployment.config.write_text(yaml.safe_dump(document, sort_keys=False))
 
