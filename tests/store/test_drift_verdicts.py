@@ -20,6 +20,8 @@ MODEL = {
     "groupings": {"region": {"by": "attribute", "attribute": "region"}},
     "assessments": {"ask": {"grouping": "region", "budget": {"labels": 10}}},
     "drift": {"window_hours": 8, "reference_predictions": 500},
+    # Nobody answers, and drift needs no labels; intervals that allow for missing ones take thrice as long.
+    "unanswered": {"expired": "at_random"},
 }
 
 
