@@ -49,6 +49,8 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
     evidence: {alpha: 0.5}
     forgetting: {run_length: 100}
+    # The prior that is learned takes most of a round.
+    prior: informed_jeffreys
     # The newest items are drawn, so that a change is one in the order of predictions as in that of requests.
     draw_half_life_hours: 0.002
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
@@ -180,7 +182,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
     """All metrics that there are: labels were asked and answered, one message was bad, an alert fires."""
     program("prometheus", package="prometheus")
     labelled = VendorLabelled(module_deploy)
-    deployment = module_deploy(tick=1, assessments=ASSESSMENTS)
+    deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
     before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")
     assert alerts
     deployment.config.write_text(f"{before}{ALERTS}{after}")

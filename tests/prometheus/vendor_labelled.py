@@ -102,15 +102,15 @@ class VendorLabelled:
     """
 
     def __init__(self, deploy: Deploy) -> None:
-        self.deployment: Deployment = deploy(tick=1, partitions=1)
+        self.deployment: Deployment = deploy(tick=0.5, partitions=1)
         self.caller = Caller(free_port(), TOKENS["acme"])
         document = yaml.safe_load(self.deployment.config.read_text())
-        # The prior that is learned takes most of a round, the more so where people may err.
+        # The prior that is learned takes most of a round, most of all where people may err.
         models = {"mail": MODEL, "contest": CONTEST, "crowd": CROWD}
         document["models"] = {name: model | {"prior": PRIOR} for name, model in models.items()}
         document["vendors"] = {"acme": VENDORS["acme"]}
         document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
-        document["schedule"]["performance_seconds"] = 5
+        document["schedule"]["performance_seconds"] = 2
         self.deployment.config = Path(self.deployment.folder / "mail.yaml")
         self.deployment.config.write_text(yaml.safe_dump(document, sort_keys=False))
 
