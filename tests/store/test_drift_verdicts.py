@@ -20,8 +20,10 @@ MODEL = {
     "groupings": {"region": {"by": "attribute", "attribute": "region"}},
     "assessments": {"ask": {"grouping": "region", "budget": {"labels": 10}}},
     "drift": {"window_hours": 8, "reference_predictions": 500},
-    # Nobody answers, and drift needs no labels; intervals that allow for missing ones take thrice as long.
+    # Nobody answers, and drift needs no labels. Intervals that allow for missing ones take thrice as long,
+    # and a prior that is learned twice as long.
     "unanswered": {"expired": "at_random"},
+    "prior": "informed_jeffreys",
 }
 
 
