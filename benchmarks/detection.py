@@ -63,13 +63,15 @@ class Case:
         """By arithmetic."""
         return days_to_detection(self.fault, self.labelling, self.rules)
 
-    def simulated(self, runs: int, seed: int = 1, *, within: float = np.inf) -> Found:
+    def simulated(self, runs: int, seed: int = 1, *, since: float = 0.0, within: float = np.inf) -> Found:
         """Evaluated until well after both rules are announced to have found the fault.
 
-        With `within`, no longer than so many times the 90% quantile of the later rule.
+        With `since`, looks begin at this share of the median of the earlier rule. With `within`, they end at
+        so many times the 90% quantile of the later one.
         """
         announced = self.announced()
         looks = look_times(announced, self.per_day / self.groups)
+        looks = looks[looks >= since * min(announced.alert.median, announced.confirmed.median)]
         looks = looks[looks <= within * max(announced.alert.late, announced.confirmed.late)]
         return run_faults(self._items(), self.labelling, self.rules, looks, runs=range(runs), seed=seed)
 

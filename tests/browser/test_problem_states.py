@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -38,26 +39,26 @@ def with_trends(taken: ModelSnapshot, **fields: Any) -> ModelSnapshot:
 
 
 STATES = {
-    "suspected": (suspected(), "warning", "Accuracy below target: class = dog"),
-    "confirmed": (snapshot(200, **WATCHED), "critical", "Accuracy below target: class = dog"),
+    "suspected": (suspected, "warning", "Accuracy below target: class = dog"),
+    "confirmed": (lambda: snapshot(200, **WATCHED), "critical", "Accuracy below target: class = dog"),
     "changed": (
-        snapshot(200, changed="owl", **WATCHED),
+        lambda: snapshot(200, changed="owl", **WATCHED),
         "critical",
         "Less accurate than before: class = owl",
     ),
     "miscalibrated": (
-        snapshot(alerts={"max_ece": 0.25}, reference={"labels": 20}, **UNFORGOTTEN),
+        lambda: snapshot(alerts={"max_ece": 0.25}, reference={"labels": 20}, **UNFORGOTTEN),
         "critical",
         "Miscalibrated: score_bin = [0,0.5)",
     ),
-    "drift": (drifting(), "warning", "Drift: class = dog"),
+    "drift": (drifting, "warning", "Drift: class = dog"),
     "unanswered": (
-        with_trends(snapshot(8, alerts=HIGH), unanswered={"worst": 12}),
+        lambda: with_trends(snapshot(8, alerts=HIGH), unanswered={"worst": 12}),
         "warning",
         "Label requests expire unanswered: worst",
     ),
 }
-"""States in which something is wrong: the snapshot, the worst severity, and part of a title."""
+"""States in which something is wrong: what makes the snapshot, the worst severity, and part of a title."""
 
 
 @pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
@@ -66,7 +67,7 @@ def test_a_state_is_told_by_its_worst_problem_and_never_as_well(
     shown: Shown, state: str, size: dict[str, Any]
 ) -> None:
     taken, severity, title = STATES[state]
-    page = shown(taken, **size)
+    page = shown(taken(), **size)
     expect(page.locator("#problems h2")).to_contain_text(re.compile(rf"^\d+ problems?: \d+ {severity}"))
     expect(page.locator(f".problem.{severity}", has_text=title)).to_be_visible()
     expect(page.locator(".panel.ok, .badge.meets")).to_have_count(0)
@@ -77,17 +78,21 @@ def test_a_state_is_told_by_its_worst_problem_and_never_as_well(
 @pytest.mark.parametrize(
     ("state", "taken", "title"),
     [
-        ("no-traffic", snapshot(0, traffic=False, alerts=HIGH), "No traffic yet"),
-        ("quiet", with_trends(snapshot(8, alerts=HIGH), traffic_at=NOW - 2 * 86_400), "No recent traffic"),
-        ("no-labels", snapshot(0, alerts=HIGH), "No labels yet"),
-        ("no-threshold", snapshot(8), "No threshold is configured"),
-        ("learning", mail(None, alerts=HIGH | {"max_ece": 0.9}), "No estimate of performance yet"),
+        ("no-traffic", lambda: snapshot(0, traffic=False, alerts=HIGH), "No traffic yet"),
+        (
+            "quiet",
+            lambda: with_trends(snapshot(8, alerts=HIGH), traffic_at=NOW - 2 * 86_400),
+            "No recent traffic",
+        ),
+        ("no-labels", lambda: snapshot(0, alerts=HIGH), "No labels yet"),
+        ("no-threshold", lambda: snapshot(8), "No threshold is configured"),
+        ("learning", lambda: mail(None, alerts=HIGH | {"max_ece": 0.9}), "No estimate of performance yet"),
     ],
 )
 def test_what_nobody_can_know_is_not_told_as_well(
-    shown: Shown, state: str, taken: ModelSnapshot, title: str
+    shown: Shown, state: str, taken: Callable[[], ModelSnapshot], title: str
 ) -> None:
-    page = shown(taken)
+    page = shown(taken())
     expect(page.locator("#problems h2")).to_have_text(title)
     expect(page.locator(".panel.ok, .badge.meets")).to_have_count(0)
     expect(page.locator("#models .badge")).to_have_text("…")

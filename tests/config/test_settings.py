@@ -6,13 +6,14 @@ import math
 import re
 import traceback
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from service.app.docgen.configuration import configuration_page
+from service.app.docgen import configuration
 from service.app.docgen.schemas import in_words
 from service.config.loader import load_settings
 from service.config.model import ModelSettings, decay_per_second
@@ -29,6 +30,12 @@ from service.domain.groupings import ALL
 COMMITTED = Path(__file__).parents[2] / "docs" / "configuration.md"
 MODEL = "models: {animals: {classes: [cat, dog]}}\n"
 PASSWORD = "hunter2-hunter2"
+
+
+@cache
+def page() -> str:
+    """The page of the configuration, which takes half a second to write."""
+    return configuration.configuration_page()
 
 
 def load(directory: Path, text: str, environment: dict[str, str] | None = None) -> Settings:
@@ -821,7 +828,7 @@ def test_secrets_do_not_show_when_the_environment_is_refused(tmp_path: Path, var
 
 
 def code_blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", configuration_page(), flags=re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", page(), flags=re.DOTALL)
 
 
 def every_model(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
@@ -863,14 +870,14 @@ def test_the_faulty_example_of_the_page_gives_the_message_beside_it(tmp_path: Pa
     "model", [pytest.param(m, id=m.__name__) for m in dict.fromkeys(every_model(Settings))]
 )
 def test_every_setting_is_described(model: type[BaseModel]) -> None:
-    rows = [line.split(" | ") for line in configuration_page().splitlines() if line.startswith("| `")]
+    rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| `")]
     meanings = {row[0].strip("|` ").rsplit(".", 1)[-1]: row[3].strip("| ") for row in rows}
     assert [name for name in model.model_fields if not meanings.get(name)] == []
 
 
 def test_required_settings_are_marked() -> None:
-    assert "| `models.<name>.classes` | list" in configuration_page()
-    assert "| **required** | all classes, in order |" in configuration_page()
+    assert "| `models.<name>.classes` | list" in page()
+    assert "| **required** | all classes, in order |" in page()
 
 
 @pytest.mark.parametrize(
@@ -895,4 +902,4 @@ def test_a_schema_is_put_in_words(schema: dict[str, object], words: str) -> None
 
 
 def test_the_committed_page_is_current() -> None:
-    assert COMMITTED.read_text(encoding="utf-8") == configuration_page()
+    assert COMMITTED.read_text(encoding="utf-8") == page()

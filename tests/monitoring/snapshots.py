@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from made_once import made_once
 from traffic_tables import JointCell, traffic_of
 
 from service.config.assessments import ChallengeSettings, EnsembleSettings, PerformanceSettings
@@ -141,6 +142,7 @@ def counted(space: CellSpace, predictions: Sequence[int]) -> Traffic:
     return traffic_of(space, cells, landmark=NOW)
 
 
+@made_once
 def snapshot(
     count: int = 100,
     *,
@@ -183,6 +185,7 @@ DROPPED = [100, 900, 600, 400, 100, 900]
 """The same later, when the classifier is not so sure of dogs any more."""
 
 
+@made_once
 def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
     """A snapshot of a model whose predictions of the last hour are compared with those before."""
     found = {name: value for name, value in model.items() if name not in _OF_SNAPSHOTS}

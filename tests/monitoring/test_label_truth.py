@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,12 +42,14 @@ def learned_from(entries: list[OutcomeEntry]) -> LearnedTruth:
     return truth
 
 
-TRUTH = learned_from(labels())
+@cache
+def truth_of_labels() -> LearnedTruth:
+    return learned_from(labels())
 
 
 def weighted(entries: list[OutcomeEntry]) -> WeightedLabels:
     ledger, index = labelled(entries, SPACE, TRAFFIC)
-    return weigh_model_labels(MODEL, index, ledger, now=NOW, truth=TRUTH)
+    return weigh_model_labels(MODEL, index, ledger, now=NOW, truth=truth_of_labels())
 
 
 def test_every_imputation_has_every_item_once_with_the_weight_of_its_label() -> None:
@@ -103,7 +106,7 @@ def test_imputations_pooled_count_once() -> None:
 
 def test_labels_that_were_not_given_yet_do_not_count() -> None:
     ledger, index = labelled(labels(), SPACE, TRAFFIC)
-    assert weigh_model_labels(MODEL, index, ledger, now=NOW - 1, truth=TRUTH).imputed == ()
+    assert weigh_model_labels(MODEL, index, ledger, now=NOW - 1, truth=truth_of_labels()).imputed == ()
 
 
 def test_people_and_groups_that_are_new_are_taken_to_be_like_the_others() -> None:

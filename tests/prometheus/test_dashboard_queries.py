@@ -49,6 +49,8 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
     evidence: {alpha: 0.5}
     forgetting: {run_length: 100}
+    # The prior that is learned takes most of a round.
+    prior: informed_jeffreys
     # The newest items are drawn, so that a change is one in the order of predictions as in that of requests.
     draw_half_life_hours: 0.002
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}

@@ -62,6 +62,7 @@ CROWD: dict[str, Any] = {
         },
     },
 }
+PRIOR = "informed_jeffreys"
 PEOPLE = itertools.cycle(["ana", "ben", "cem"])
 
 
@@ -104,10 +105,12 @@ class VendorLabelled:
         self.deployment: Deployment = deploy(tick=0.5, partitions=1)
         self.caller = Caller(free_port(), TOKENS["acme"])
         document = yaml.safe_load(self.deployment.config.read_text())
-        document["models"] = {"mail": MODEL, "contest": CONTEST, "crowd": CROWD}
+        # The prior that is learned takes most of a round, most of all where people may err.
+        models = {"mail": MODEL, "contest": CONTEST, "crowd": CROWD}
+        document["models"] = {name: model | {"prior": PRIOR} for name, model in models.items()}
         document["vendors"] = {"acme": VENDORS["acme"]}
         document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
-        document["schedule"]["performance_seconds"] = 1
+        document["schedule"]["performance_seconds"] = 2
         self.deployment.config = Path(self.deployment.folder / "mail.yaml")
         self.deployment.config.write_text(yaml.safe_dump(document, sort_keys=False))
 

@@ -189,7 +189,8 @@ def test_the_configuration_is_accepted_whatever_the_attribute_is_called(
 ) -> None:
     path = saved(tmp_path, "csv")
     path.write_text(path.read_text().replace("region", name, 1))
-    assert replay(parsed(path, "--fault", f"{name}=r1", *EASY[2:], "--runs", 1, "--json")) == 0
+    words = ("--fault", f"{name}=r1", *EASY[2:], "--policy", "random", "--runs", 1)
+    assert replay(parsed(path, *words, "--json")) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert any(f"attribute as {attribute}:" in one for one in found["conclusion"]) == (attribute != name)
     config = tmp_path / "credence.yaml"

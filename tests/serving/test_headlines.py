@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +21,11 @@ from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
 
-WELL = snapshot(8, alerts={"min_accuracy": 0.5})
 DAY = 86_400.0
+
+
+def well() -> ModelSnapshot:
+    return snapshot(8, alerts={"min_accuracy": 0.5})
 
 
 def line(taken: ModelSnapshot | None, *, now: float = NOW + 1) -> Headline:
@@ -29,13 +33,13 @@ def line(taken: ModelSnapshot | None, *, now: float = NOW + 1) -> Headline:
 
 
 def with_traffic_at(time: float) -> ModelSnapshot:
-    return replace(WELL, trends=replace(WELL.trends, traffic_at=time))
+    return replace(well(), trends=replace(well().trends, traffic_at=time))
 
 
 def test_with_traffic_labels_and_fresh_estimates_no_problem_is_told_as_well() -> None:
-    assert line(WELL).status == "ok"
-    assert line(WELL).title == "No problems"
-    assert line(WELL).detail == (
+    assert line(well()).status == "ok"
+    assert line(well()).title == "No problems"
+    assert line(well()).detail == (
         "None of 6 groups violates a threshold (95% confidence). "
         "Undecided, more labels needed: 3 of 3 by class."
     )
@@ -44,23 +48,23 @@ def test_with_traffic_labels_and_fresh_estimates_no_problem_is_told_as_well() ->
 @pytest.mark.parametrize(
     ("taken", "now", "status", "title"),
     [
-        (None, NOW, "no_estimates", "No estimates yet"),
-        (snapshot(0, traffic=False), NOW, "no_traffic", "No traffic yet"),
-        (with_traffic_at(NOW - 1.01 * DAY), NOW, "no_traffic", "No recent traffic"),
-        (with_traffic_at(NOW - 0.99 * DAY), NOW, "ok", "No problems"),
-        (snapshot(0, alerts={"min_accuracy": 0.5}), NOW, "no_labels", "No labels yet"),
-        (snapshot(8), NOW, "no_threshold", "No threshold is configured"),
-        (mail(None, alerts={"max_ece": 0.9}), NOW, "no_estimates", "No estimate of performance yet"),
-        (mail(performance(), alerts={"max_ece": 0.9}), NOW, "ok", "No problems"),
-        (WELL, NOW + 20, "ok", "No problems"),
-        (WELL, NOW + 21, "no_estimates", "Estimates are late"),
-        (WELL, NOW + 301, "critical", "1 problem: 1 critical"),
+        (lambda: None, NOW, "no_estimates", "No estimates yet"),
+        (lambda: snapshot(0, traffic=False), NOW, "no_traffic", "No traffic yet"),
+        (lambda: with_traffic_at(NOW - 1.01 * DAY), NOW, "no_traffic", "No recent traffic"),
+        (lambda: with_traffic_at(NOW - 0.99 * DAY), NOW, "ok", "No problems"),
+        (lambda: snapshot(0, alerts={"min_accuracy": 0.5}), NOW, "no_labels", "No labels yet"),
+        (lambda: snapshot(8), NOW, "no_threshold", "No threshold is configured"),
+        (lambda: mail(None, alerts={"max_ece": 0.9}), NOW, "no_estimates", "No estimate of performance yet"),
+        (lambda: mail(performance(), alerts={"max_ece": 0.9}), NOW, "ok", "No problems"),
+        (well, NOW + 20, "ok", "No problems"),
+        (well, NOW + 21, "no_estimates", "Estimates are late"),
+        (well, NOW + 301, "critical", "1 problem: 1 critical"),
     ],
 )
 def test_what_is_missing_is_told_instead(
-    taken: ModelSnapshot | None, now: float, status: str, title: str
+    taken: Callable[[], ModelSnapshot | None], now: float, status: str, title: str
 ) -> None:
-    found = line(taken, now=now)
+    found = line(taken(), now=now)
     assert (found.status, found.title) == (status, title)
 
 
@@ -108,7 +112,7 @@ def test_above_the_threshold_the_same_miscalibration_is_a_problem() -> None:
 
 def test_an_answer_that_a_client_has_grows_old() -> None:
     clock = [NOW + 1]
-    view = SnapshotView(["m"], {"m": WELL}, 5.0, lambda: clock[0])
+    view = SnapshotView(["m"], {"m": well()}, 5.0, lambda: clock[0])
     server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
     try:
         tags, statuses = [], []
@@ -134,7 +138,7 @@ def asked(port: int, known: str) -> tuple[int, str]:
 @pytest.mark.parametrize("severity", ["critical", "warning"])
 def test_a_problem_of_the_pipeline_is_worse_than_that_nothing_is_known(severity: Severity) -> None:
     trouble = PipelineProblem("no_leader", severity, "CredenceNoLeader", None, "No process leads.")
-    found = model_headline(WELL, pipeline=[trouble], now=NOW + 1, tick_seconds=5.0)
+    found = model_headline(well(), pipeline=[trouble], now=NOW + 1, tick_seconds=5.0)
     assert (found.status, found.title) == (severity, "The pipeline has a problem")
     assert (found.problem_count, found.pipeline_problem_count) == (0, 1)
 

@@ -14,7 +14,6 @@ ITEMS = 150
     "name",
     [
         "a tenth of the items known to nobody",
-        "a fifth of the people guess",
         "wrong answers mostly the same class",
     ],
 )

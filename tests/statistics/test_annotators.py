@@ -95,7 +95,7 @@ def test_the_accuracy_ranks_uniformly_among_draws_of_its_posterior(classes: int)
     for run in range(50):
         rng = np.random.default_rng([classes, run])
         answers, accuracy = drawn_from_the_prior(rng, prior, classes)
-        draws = sample_truth(answers, rng, sweeps=320, warm_up=120).accuracy[:, 0]
+        draws = sample_truth(answers, rng, sweeps=200, warm_up=80).accuracy[:, 0]
         ranks.append(float((draws < accuracy).mean()))
     assert stats.kstest(ranks, "uniform").pvalue > 0.001
 
@@ -128,7 +128,7 @@ def test_groups_around_a_curve_rank_uniformly_among_draws_of_their_posterior() -
         model = CurvedAccuracy(scores, groups, 2, centre=1.5)
         accuracy = model.at(curve, deviations).strata
         answers, _ = drawn_from_the_prior(rng, prior, 2, accuracy)
-        draws = sample_truth(replace(answers, accuracy=model), rng, sweeps=320, warm_up=120).accuracy
+        draws = sample_truth(replace(answers, accuracy=model), rng, sweeps=200, warm_up=80).accuracy
         ranks.append((draws < accuracy).mean(axis=0))
     for stratum in range(4):
         assert stats.kstest(np.array(ranks)[:, stratum], "uniform").pvalue > 0.001, stratum

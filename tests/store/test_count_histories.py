@@ -33,6 +33,10 @@ MODELS = {
         "label_half_life_days": 1,
         "alerts": {"min_labels": 5},
         "assessments": {"ask": ASKS},
+        # Only counts are looked at. Intervals that allow for what nobody answers take thrice as long, and a
+        # prior that is learned twice as long.
+        "unanswered": {"expired": "at_random"},
+        "prior": "informed_jeffreys",
     }
 }
 COUNTS = CountsAt(NOW, 7, {"past": 1}, 5, {"ask": 2}, {"ask": 1}, {}, NOW - 1, None)

@@ -60,6 +60,8 @@ def configured(
         "classes": list(CLASSES),
         "score_bins": 2,
         "traffic_half_life_days": None,
+        # The prior that is learned takes most of a round; evidence and counts of labels do not depend on it.
+        "prior": "informed_jeffreys",
         "groupings": {called[name]: grouping for name, grouping in groupings.items()},
         "assessments": {f"by-{name}": asked | {"grouping": called[name]} for name in OTHER},
     }

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from store_site import NOW, Record, Site, message, outcomes, record
 
-from service.monitoring import further_labels
+from service.monitoring import further_labels, label_truth
+from service.monitoring.label_truth import IMPUTATIONS
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.outcome_table import OutcomeLedger
 from service.serving.documents.models import model_state
@@ -20,6 +21,12 @@ from service.store.request_registry import first_request_id, locate_record, opin
 
 FIRST, SECOND = request_id_of("m", "a"), request_id_of("m", "a", 2)
 """Requests about the item a."""
+
+
+@pytest.fixture(autouse=True)
+def few_imputations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds learn little of people, which takes most of their time: these tests are about who is asked."""
+    monkeypatch.setattr(label_truth, "IMPUTATIONS", 2)
 
 
 def model(**policy: object) -> dict[str, object]:
@@ -442,7 +449,10 @@ def test_second_opinions_come_before_new_items(connection: Connection) -> None:
     assert {opinion_of(request) for request in asking.ask()} == {2}
 
 
-def test_estimates_allow_for_people_who_err_and_the_api_lists_them(connection: Connection) -> None:
+def test_estimates_allow_for_people_who_err_and_the_api_lists_them(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_truth, "IMPUTATIONS", IMPUTATIONS)
     items = "abcdefghijklmnopqrst"
     site = site_of(connection, items)
     asking, people = Asking(site), ("ana", "ben")
@@ -464,7 +474,10 @@ def test_estimates_allow_for_people_who_err_and_the_api_lists_them(connection: C
     assert snapshot.groupings["all"].evidence is None
 
 
-def test_single_labels_may_be_wrong_too_if_their_reliability_is_said(connection: Connection) -> None:
+def test_single_labels_may_be_wrong_too_if_their_reliability_is_said(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_truth, "IMPUTATIONS", IMPUTATIONS)
     site = site_of(connection, "abcdefghij", least=1, most=1, reliability=0.8)
     asking = Asking(site)
     items = {request_id_of("m", item): item for item in "abcdefghij"}
