@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from service.statistics.absent_answers import (
-    CHAINS,
-    AbsentMemory,
-    AnsweredItems,
-    Strata,
-    draw_accuracies,
-    stratified,
-)
+from service.statistics.absent_answers import AbsentMemory, Strata, draw_accuracies, stratified
+from service.statistics.absent_chains import CHAINS, AnsweredItems
 
 REGIONS = 5
 
