@@ -42,6 +42,7 @@ class Arrival:
     at_random: bool = False  # whether it is as good as random which; else the hardest ones, mostly
     adversarial: bool = False  # whether all of it is what the model gets wrong
     requests: int = REQUESTS  # per region
+    only_absent: bool = False  # whether only items without a label are requested
 
     def without_label(self, items: Items, hardness: Floats, rng: np.random.Generator) -> Flags:
         """Which predictions get no label [N]."""
@@ -63,6 +64,9 @@ WAYS: Final[Mapping[str, Arrival]] = {
     "sampled: 5% of the items": Arrival("sampled", waiting=0.05),
     "unknown: half absent at random": Arrival("unknown", absent=0.5, at_random=True),
     "unknown: half absent, harder ones": Arrival("unknown", absent=0.5),
+    "unknown: half absent, harder ones, which alone are requested": Arrival(
+        "unknown", absent=0.5, only_absent=True
+    ),
     "unknown: 90% absent, harder ones": Arrival("unknown", absent=0.9),
     "unknown: 10% absent, harder ones": Arrival("unknown", absent=0.1),
     "unknown: half absent, 20% of items wait": Arrival("unknown", absent=0.5, waiting=0.2),
@@ -88,14 +92,15 @@ def run_once(way: str, seed: int, run: int) -> Found:
     space = settings_of(WORLD).cell_space("m")
     arrival = WAYS[way]
     items, hardness = predictions(rng)
+    absent = arrival.without_label(items, hardness, rng)
+    pool = absent if arrival.only_absent else np.ones(len(absent), np.bool_)
     chosen = np.concatenate(
         [
-            rng.permutation(np.flatnonzero(items.regions == r))[: arrival.requests]
+            rng.permutation(np.flatnonzero((items.regions == r) & pool))[: arrival.requests]
             for r in range(WORLD.regions)
         ]
     )
     rng.shuffle(chosen)
-    absent = arrival.without_label(items, hardness, rng)
     waiting = np.flatnonzero(rng.random(len(absent)) < arrival.waiting)
     traffic = traffic_of(items, space, WORLD)
     requested = outcome_entries(items, chosen, space, begin=0)
@@ -163,10 +168,11 @@ def estimates(
 COLUMNS: Final = (
     *(f"regions: {which}, %" for which in ("naive", "requests alone", "both")),
     *(f"all traffic: {which}, %" for which in ("naive", "requests alone", "both")),
-    "width of a region: requests alone, points",
-    "both, points",
-    "width of all traffic: requests alone, points",
-    "both, points",
+    *(
+        f"width of {what}: {which}, points"
+        for what in ("a region", "all traffic")
+        for which in ("alone", "both")
+    ),
 )
 
 

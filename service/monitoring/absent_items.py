@@ -20,7 +20,8 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.imputed_labels import extremes
 from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
-from service.statistics.absent_answers import CHAINS, AbsentMemory, AnsweredItems, Strata, stratified
+from service.statistics.absent_answers import AbsentMemory, Strata, stratified
+from service.statistics.absent_chains import CHAINS, AnsweredItems
 from service.statistics.balance_heuristic import sums as summed
 from service.statistics.groups import Labels
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from service.config.unrequested import ChosenBy
 from service.domain.cells import CellSpace
-from service.domain.request_order import NO_PLACE, request_place
+from service.domain.request_order import NO_PLACE, request_place, request_places
 from service.monitoring.item_labels import ItemLabels
 from service.monitoring.label_encoding import unrequested_source
 from service.monitoring.outcome_aggregates import ABSENT_CLASS, EXPIRED_CLASS, NO_CLASS, SKIPPED_CLASS
@@ -48,14 +48,12 @@ class OutcomeFold(PlacedOutcomes):
         """Take in further entries, in the stream's order; they count after the next `place`."""
         outcomes: list[OutcomeEntry] = []
         for entry in entries:
-            if self.unrequested is None and isinstance(entry, OutcomeEntry) and entry.is_unrequested:
-                continue  # nothing says how its item was chosen
             if isinstance(entry, SharedDraw):
                 self._take(outcomes)
                 outcomes = []
                 self._share(entry)
-            else:
-                outcomes.append(entry)
+            elif entry.assessment or self.unrequested is not None or not entry.is_unrequested:
+                outcomes.append(entry)  # nothing says how items of other ones were chosen
         self._take(outcomes)
 
     def forget(self, first: Position) -> None:
@@ -141,43 +139,55 @@ class OutcomeFold(PlacedOutcomes):
         self._further.setdefault(draw.of, []).append(draw)
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
-        facts = [e.fact for e in outcomes]
+        facts, labels = [e.fact for e in outcomes], [e.label for e in outcomes]
         pairs = [(e.fact, e.label.true_class) for e in outcomes]
         index, space = self._class_index, self._space
-        self._rows.extend(
-            milliseconds=[e.position[0] for e in outcomes],
-            sequence=[e.position[1] for e in outcomes],
-            predicted_at=[fact.predicted_at for fact in facts],
-            given_at=[_given_at(e) for e in outcomes],
-            combination=[
+        columns: dict[str, npt.ArrayLike] = {
+            "milliseconds": [e.position[0] for e in outcomes],
+            "sequence": [e.position[1] for e in outcomes],
+            "predicted_at": [fact.predicted_at for fact in facts],
+            "given_at": [label.time for label in labels],
+            "combination": [
                 self.cells.combination(space.add_pattern(fact.attributes, fact.predicted_class, fact.votes))
                 for fact in facts
             ],
-            predicted=[index.get(fact.predicted_class, NONE) for fact in facts],
-            score=[fact.score for fact in facts],
-            source=[self._source_code(e) for e in outcomes],
-            true_class=[self._true_class(e) for e in outcomes],
-            correct=[fact.predicted_class == name for fact, name in pairs],
-            challenger=[self._challenger_right(fact, name) for fact, name in pairs],
-            alive=np.ones(len(outcomes), dtype=np.bool_),
-            sum=np.full(len(outcomes), NONE),
-            pending=np.ones(len(outcomes), dtype=np.bool_),
-            place=np.array([_place(e) for e in outcomes], np.uint64),
-            drawn_for=[self._drawn.code(fact) for fact in facts],
-            suspected=[fact.suspected for fact in facts],
-            attempt=[min(e.attempt, _MOST_ATTEMPTS) for e in outcomes],
-            **({} if self.unrequested is None else self._unrequested_columns(outcomes)),
-        )
+            "predicted": [index.get(fact.predicted_class, NONE) for fact in facts],
+            "score": [fact.score for fact in facts],
+            "source": [self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes]
+            if self.unrequested is None
+            else [self._source_code(e) for e in outcomes],
+            "true_class": [
+                index.get(label.true_class, NO_CLASS)
+                if not label.unanswered
+                else _UNANSWERED.get(label.unanswered, SKIPPED_CLASS)  # of an unknown reason, the worst case
+                for label in labels
+            ],
+            "correct": [fact.predicted_class == name for fact, name in pairs],
+            "challenger": [self._challenger_right(fact, name) for fact, name in pairs],
+            "alive": np.ones(len(outcomes), dtype=np.bool_),
+            "sum": np.full(len(outcomes), NONE),
+            "pending": np.ones(len(outcomes), dtype=np.bool_),
+            "place": request_places((fact.requested_at, fact.request_id) for fact in facts),
+            "drawn_for": [self._drawn.code(fact) for fact in facts],
+            "suspected": [fact.suspected for fact in facts],
+            "attempt": [min(e.attempt, _MOST_ATTEMPTS) for e in outcomes],
+        }
+        if self.unrequested is not None:
+            columns |= self._unrequested_columns(outcomes)
+        self._rows.extend(**columns)
 
     def _unrequested_columns(self, outcomes: Sequence[OutcomeEntry]) -> dict[str, npt.ArrayLike]:
-        """Columns that there are only with unrequested labels."""
+        """Columns that are other ones with unrequested labels, or that there are only then."""
+        places = np.array([_place(e) for e in outcomes], np.uint64)
+        unrequested = np.array([e.is_unrequested for e in outcomes], np.bool_)
         return {
+            "given_at": [_given_at(e) for e in outcomes],
+            "true_class": [self._true_class(e) for e in outcomes],
+            "place": places,
             "item": item_marks(e.fact for e in outcomes),
-            "unrequested": [e.is_unrequested for e in outcomes],
+            "unrequested": unrequested,
             "paired": np.zeros(len(outcomes), np.bool_),
-            "place_in_traffic": np.array(
-                [_place(e) if e.is_unrequested else NO_PLACE for e in outcomes], np.uint64
-            ),
+            "place_in_traffic": np.where(unrequested, places, NO_PLACE).astype(np.uint64),
         }
 
     def _source_code(self, entry: OutcomeEntry) -> int:
