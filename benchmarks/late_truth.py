@@ -1,13 +1,14 @@
 """True classes that nobody requested: late, or of some items only, beside a few requested labels.
 
-A stream of loans: a model predicts whether a loan will be repaid, and a prediction has the applicant's salary range.
-In the last quarter one range becomes less accurate. Everything goes through the service's own consumers, store and
-rounds, on a real Redis, with a clock of its own. `--file` streams a recording instead: a CSV file with the columns
-`timestamp`, `y_pred`, `y_pred_proba`, `repaid` and `salary_range`.
+A stream of loans: a model predicts whether a loan will be repaid, and knows the applicant's salary range. In
+the last quarter one range becomes less accurate. Everything goes through the service's own consumers, store
+and rounds, on a real Redis, with a clock of its own. `--file` streams a recording instead: a compressed CSV
+file with the columns `timestamp`, `y_pred`, `y_pred_proba`, `repaid` and `salary_range`.
 
-- Late: all true classes arrive 30 days late, and no label is requested. Which ranges are confirmed as below target?
-- Some: only accepted loans ever get their true class. Is the accuracy of these labels the accuracy of all? What do
-  requested labels beside them give, and how wide are intervals from requested labels alone?
+- Late: all true classes arrive 30 days late, and no label is requested. Is the range confirmed to be below its
+  target?
+- Some: only accepted loans ever get their true class. Is the accuracy of these labels that of all? What do
+  requested labels beside them give, and what do requested labels alone?
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ import argparse
 import csv
 import gzip
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from benchmarks.flushes import Record
-from benchmarks.site import DAY, MODEL, Site, open_site, settings_of
+from benchmarks.site import DAY, MODEL, open_site, settings_of
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.groupings import ALL
@@ -98,11 +100,17 @@ class Loans:
             names,
         )
 
-    def until(self, days: float) -> Loans:
-        """Those of the first days."""
-        kept = self.times < BEGAN + days * DAY
-        columns = (self.times, self.predicted, self.scores, self.ranges, self.correct)
-        return Loans(*(column[kept] for column in columns), self.names)  # type: ignore[arg-type]
+    def between(self, begin: float, end: float) -> tuple[int, int]:
+        """The first one from a time on, and the first one from another time on."""
+        first, last = np.searchsorted(self.times, [begin, end]).tolist()
+        return first, last
+
+    def accuracies(self, begin: float, end: float) -> list[float]:
+        """Of every range between two times, and last of all traffic."""
+        part = slice(*self.between(begin, end))
+        correct, ranges = self.correct[part], self.ranges[part]
+        of_ranges = [float(correct[ranges == number].mean()) for number in range(len(self.names))]
+        return [*of_ranges, float(correct.mean())]
 
     def true_class(self, item: int) -> str:
         """The true class of an item."""
@@ -145,8 +153,8 @@ class Case:
     grouping: str = ALL
     days: float = DAYS
 
-    def settings(self, redis_url: str) -> dict[str, Any]:
-        """The configuration, under a prefix of its own."""
+    def settings(self) -> dict[str, Any]:
+        """The configuration of the model."""
         model: dict[str, Any] = {
             "classes": CLASSES,
             "groupings": {
@@ -171,61 +179,67 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """What one run showed.
+    """What one run showed at its end; of every range, and last of all traffic.
 
     Attributes:
-        truth: accuracy of the predictions of the last 30 days, by range; that of all comes last.
-        mean: the estimate of each.
+        truth: accuracy of the predictions of the last 30 days.
+        mean: the estimate of it.
         lower: lower end of its interval.
         upper: upper end.
+        naive: of all traffic, accuracy of the labels that arrived without a request, and the ends of their
+            interval, if they were a random sample.
         requested: labels that were requested.
         arrived: labels that arrived without a request.
-        arrived_accuracy: share of these that say that the prediction is right.
-        confirmed_after: days from when a range was first confirmed as below target, since the last quarter began;
-            negative before it; None where it never was.
+        confirmed: day on which a range was first confirmed to be below the target; None of others.
     """
 
     truth: list[float]
     mean: list[float]
     lower: list[float]
     upper: list[float]
+    naive: tuple[float, float, float] | None
     requested: int
     arrived: int
-    arrived_accuracy: float
-    confirmed_after: list[float | None]
+    confirmed: list[int | None]
 
 
 def run(case: Case, loans: Loans, redis_url: str, seed: int) -> Found:
     """Stream the loans, with a round a day."""
     rng = np.random.default_rng(seed)
-    settings = settings_of(case.settings(redis_url), redis_url)
-    fall = BEGAN + 0.75 * case.days * DAY
-    confirmed: list[float | None] = [None] * len(loans.names)
+    settings = settings_of(case.settings(), redis_url)
+    confirmed: list[int | None] = [None] * len(loans.names)
     requested, arrived = 0, np.zeros(0, np.intp)
-    comes = {"all": loans.predicted >= 0, "accepted": loans.predicted == 1, "none": loans.predicted < 0}
-    snapshot = None
+    arrives = {"all": loans.predicted >= 0, "accepted": loans.predicted == 1, "none": loans.predicted < 0}
     with open_site(settings, rng) as site:
         for day in range(int(case.days)):
             now = BEGAN + (day + 1) * DAY
-            first, end = np.searchsorted(loans.times, [now - DAY, now]).tolist()
-            site.take_in([loans.messages(first, end)], now)
-            settled = np.searchsorted(loans.times, [now - (SETTLED_DAYS + 1) * DAY, now - SETTLED_DAYS * DAY])
-            due = np.arange(*settled)
-            due = due[comes[case.arrive][due]]
-            arrived = np.append(arrived, due)
-            site.receive([_label(loans, int(item), now) for item in due], now)
+            site.take_in([loans.messages(*loans.between(now - DAY, now))], now)
+            settled = np.arange(*loans.between(now - (SETTLED_DAYS + 1) * DAY, now - SETTLED_DAYS * DAY))
+            settled = settled[arrives[case.arrive][settled]]
+            arrived = np.append(arrived, settled)
+            site.receive([_label(loans, item, now) for item in settled.tolist()], now)
             snapshot = site.refresh(now)
-            _note_confirmed(snapshot, loans.names, confirmed, (now - fall) / DAY)
+            _note_confirmed(snapshot, loans.names, confirmed, day)
             requests = site.ask(now)
             requested += len(requests)
-            site.receive([_label(loans, int(one["item_id"]), now, one["request_id"]) for one in requests], now)
-    assert snapshot is not None
+            site.receive(
+                [_label(loans, int(one["item_id"]), now, one["request_id"]) for one in requests], now
+            )
+    of_ranges, of_all = snapshot.groupings[RANGE], snapshot.groupings[ALL]
+    order = [of_ranges.groups.index(name) for name in loans.names]
+    mean, lower, upper = (
+        [*getattr(of_ranges.accuracy, name)[order].tolist(), float(getattr(of_all.accuracy, name)[0])]
+        for name in ("mean", "lower", "upper")
+    )
     return Found(
-        *_estimates(snapshot, loans, now),
-        requested,
-        len(arrived),
-        float(loans.correct[arrived].mean()) if len(arrived) else float("nan"),
-        confirmed,
+        truth=loans.accuracies(now - 30 * DAY, now),
+        mean=mean,
+        lower=lower,
+        upper=upper,
+        naive=_naive(loans.correct[arrived]),
+        requested=requested,
+        arrived=len(arrived),
+        confirmed=confirmed,
     )
 
 
@@ -236,52 +250,63 @@ def _label(loans: Loans, item: int, now: float, request_id: str | None = None) -
 
 
 def _note_confirmed(
-    snapshot: ModelSnapshot, names: Sequence[str], confirmed: list[float | None], day: float
+    snapshot: ModelSnapshot, names: Sequence[str], confirmed: list[int | None], day: int
 ) -> None:
     found = snapshot.groupings.get(RANGE)
     if found is None or found.evidence is None:
         return
-    for name, alarming in zip(found.groups, found.evidence.alarming.tolist(), strict=True):
-        if alarming and name in names and confirmed[names.index(name)] is None:
+    for name, below in zip(found.groups, found.evidence.confirmed["below_threshold"].tolist(), strict=True):
+        if below and name in names and confirmed[names.index(name)] is None:
             confirmed[names.index(name)] = day
 
 
-def _estimates(
-    snapshot: ModelSnapshot, loans: Loans, now: float
-) -> Iterator[list[float]]:
-    """Truths, means, lower and upper ends."""
-    recent = (loans.times >= now - 30 * DAY) & (loans.times < now)
-    truths = [float(loans.correct[recent & (loans.ranges == number)].mean()) for number in range(len(loans.names))]
-    yield [*truths, float(loans.correct[recent].mean())]
-    ranges, all_traffic = snapshot.groupings[RANGE], snapshot.groupings[ALL]
-    order = [ranges.groups.index(name) for name in loans.names]
-    for column in ("mean", "lower", "upper"):
-        of_ranges, of_all = (getattr(found.accuracy, column) for found in (ranges, all_traffic))
-        yield [*of_ranges[order].tolist(), float(of_all[0])]
+def _naive(correct: Flags) -> tuple[float, float, float] | None:
+    """Share of correct ones, and the ends of Jeffreys' interval."""
+    if not len(correct):
+        return None
+    right, wrong = float(correct.sum()) + 0.5, float((~correct).sum()) + 0.5
+    return float(correct.mean()), *special.betaincinv(right, wrong, [0.025, 0.975]).tolist()
 
 
-def late(loans: Loans, redis_url: str, seed: int) -> dict[str, Any]:
+def late_case(days: float) -> dict[str, Case]:
     """All true classes arrive late, and nothing is requested."""
-    days = (loans.times[-1] - BEGAN) / DAY
-    found = run(Case("all", 0, days=days), loans, redis_url, seed)
-    return {"case": "all classes late, no requests", **asdict(found)}
+    return {"all, late": Case("all", 0, days=days)}
 
 
-def some(loans: Loans, redis_url: str, seed: int, requests: int) -> list[dict[str, Any]]:
-    """Only accepted loans get a true class, before anything changes; beside it, requests alone."""
-    days = 0.7 * (loans.times[-1] - BEGAN) / DAY
-    cases = {
-        f"requests alone, {requests}": Case("none", requests, days=days),
-        f"accepted loans and {requests} requests": Case("accepted", requests, days=days),
-        f"accepted loans and {requests // 2} requests": Case("accepted", requests // 2, days=days),
-        f"accepted loans and {requests // 2} requests by class": Case(
-            "accepted", requests // 2, "predicted_class", days=days
-        ),
+def some_cases(requests: int, days: float) -> dict[str, Case]:
+    """Only accepted loans get a true class; requested labels beside these, or alone."""
+    half, by_class = requests // 2, "predicted_class"
+    return {
+        f"none; {requests} requests": Case("none", requests, days=days),
+        f"accepted; {requests} requests": Case("accepted", requests, days=days),
+        f"accepted; {half} requests": Case("accepted", half, days=days),
+        f"none; {half} requests by class": Case("none", half, by_class, days=days),
+        f"accepted; {half} requests by class": Case("accepted", half, by_class, days=days),
     }
-    early = loans.until(days)
-    return [
-        {"case": name, **asdict(run(case, early, redis_url, seed))} for name, case in cases.items()
-    ]
+
+
+def row(name: str, found: Found) -> str:
+    """A row of the table."""
+
+    def interval(low: float, high: float, truth: float) -> str:
+        return f"{100 * low:.1f} to {100 * high:.1f}{'' if low <= truth <= high else ' (misses)'}"
+
+    truth = found.truth[-1]
+    naive = "-" if found.naive is None else interval(*found.naive[1:], truth)
+    ends = zip(found.lower[:-1], found.upper[:-1], found.truth[:-1], strict=True)
+    hold = sum(low <= true <= high for low, high, true in ends)
+    confirmed = ", ".join(f"{n}: {day}" for n, day in enumerate(found.confirmed) if day is not None)
+    width = 100 * (found.upper[-1] - found.lower[-1])
+    cells = [name, found.arrived, found.requested, f"{100 * truth:.1f}", naive]
+    cells += [interval(found.lower[-1], found.upper[-1], truth), f"{width:.1f}"]
+    cells += [f"{hold} of {len(found.truth) - 1}", confirmed or "-"]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+HEAD = (
+    "| true classes arrive of; requests | arrived | requested | accuracy, % | of what arrived, 95% | estimate, 95% | "
+    "width, points | ranges that hold | confirmed below target: day |"
+)
 
 
 def main() -> None:
@@ -292,14 +317,20 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="(default: 3)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
     parser.add_argument("--requests", type=int, default=300, help="labels that are requested (default: 300)")
+    parser.add_argument("--days", type=int, help="how much of the stream (default: all of it)")
     parser.add_argument("--file", type=Path, help="a recording, instead of a stream that is made up")
     options = parser.parse_args()
+    print(HEAD)
+    print("| --- |" + " ---: |" * 3 + " --- |" * 2 + " ---: |" + " --- |" * 2)
     with EmbeddedRedis() as redis:
         for seed in range(options.first, options.first + options.runs):
             rng = np.random.default_rng(seed)
             loans = Loans.recorded(options.file) if options.file else Loans.made_up(rng)
-            for row in [late(loans, redis.url, seed), *some(loans, redis.url, seed, options.requests)]:
-                print(json.dumps({"seed": seed, **row}), flush=True)
+            days = options.days or int((loans.times[-1] - BEGAN) / DAY)
+            # Before anything changes, so that what is estimated is not in question.
+            cases = late_case(days) | some_cases(options.requests, int(0.7 * days))
+            for name, case in cases.items():
+                print(row(name, run(case, loans, redis.url, seed)), flush=True)
 
 
 if __name__ == "__main__":

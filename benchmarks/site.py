@@ -85,7 +85,6 @@ class Site:
         if labels:
             self._labels.apply(0, labels, now=now)
 
-
     def receive(self, labels: Sequence[Mapping[str, Any]], now: float) -> None:
         """Labels as messages."""
         if labels:

@@ -16,7 +16,6 @@ from service.domain.pending_joins import CLOSED_BYTES, WAITING_BYTES
 from service.domain.times import duration
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
 from service.serving.documents.questions import chooser, question
-from service.store.joins import CLOSED_BYTES, WAITING_BYTES
 
 _COLUMNS: Final[dict[Columns, str]] = {
     "class_bins": "predicted class and score bin",
