@@ -5,8 +5,8 @@ the last quarter one range becomes less accurate. Everything goes through the se
 and rounds, on a real Redis, with a clock of its own. `--file` streams a recording instead: a compressed CSV
 file with the columns `timestamp`, `y_pred`, `y_pred_proba`, `repaid` and `salary_range`.
 
-- Late: all true classes arrive 30 days late, and no label is requested. Is the range confirmed to be below its
-  target?
+- Late: all true classes arrive 30 days late, and no label is requested. Is the range confirmed to be below
+  its target?
 - Some: only accepted loans ever get their true class. Is the accuracy of these labels that of all? What do
   requested labels beside them give, and what do requested labels alone?
 """
@@ -14,9 +14,6 @@ file with the columns `timestamp`, `y_pred`, `y_pred_proba`, `repaid` and `salar
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,115 +23,18 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from benchmarks.flushes import Record
+from benchmarks.loans import BEGAN, CLASSES, DAYS, RANGE, Loans
 from benchmarks.site import DAY, MODEL, open_site, settings_of
 from service.demo.servers import EmbeddedRedis
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Flags
 from service.domain.groupings import ALL
 from service.monitoring.snapshot import ModelSnapshot
 
-CLASSES = ["defaulted", "repaid"]
-RANGE = "salary_range"
-RANGES = ["0 - 20K", "20K - 40K", "40K - 60K", "60K+"]
-SHARES = [0.41, 0.31, 0.20, 0.08]
-BEGAN = 1_800_000_000.0
-DAYS = 240
-A_DAY = 165
 SETTLED_DAYS = 30.0
 """From a prediction to its true class."""
 TARGET = 0.91
 RUN_LENGTH = 20_000
 """Labels of a group between two changes: a census has more of them in the same time."""
-
-
-@dataclass(frozen=True)
-class Loans:
-    """Predictions in the order of their times, as columns [n].
-
-    Attributes:
-        times: seconds since the epoch.
-        predicted: index of the predicted class.
-        scores: of the predicted class.
-        ranges: index of the salary range.
-        correct: whether the prediction is right.
-        names: of the ranges.
-    """
-
-    times: Floats
-    predicted: Indices
-    scores: Floats
-    ranges: Indices
-    correct: Flags
-    names: Sequence[str]
-
-    @classmethod
-    def made_up(cls, rng: np.random.Generator) -> Loans:
-        """A stream whose first range falls by 5 points in the last quarter."""
-        n = DAYS * A_DAY
-        times = BEGAN + np.sort(rng.random(n)) * DAYS * DAY
-        ranges = rng.choice(len(RANGES), size=n, p=SHARES)
-        odds = rng.choice([-1, 1], size=n) * rng.gamma(4.0, 1.0, size=n)
-        repaid = 1 / (1 + np.exp(-odds))
-        predicted = (repaid >= 0.5).astype(np.intp)
-        scores = np.maximum(repaid, 1 - repaid)
-        fallen = (ranges == 0) & (times >= BEGAN + 0.75 * DAYS * DAY)
-        accuracy = scores + 0.02 * (predicted == 1) * (1 - scores) - 0.055 * fallen
-        return cls(times, predicted, scores, ranges, rng.random(n) < accuracy, RANGES)
-
-    @classmethod
-    def recorded(cls, path: Path) -> Loans:
-        """A recording; scores are of class 1."""
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        names = sorted({row[RANGE] for row in rows})
-        stamps = [datetime.fromisoformat(row["timestamp"]).timestamp() for row in rows]
-        predicted = np.array([int(row["y_pred"]) for row in rows])
-        probability = np.array([float(row["y_pred_proba"]) for row in rows])
-        true = np.array([int(float(row["repaid"])) for row in rows])
-        return cls(
-            np.array(stamps) - stamps[0] + BEGAN,
-            predicted,
-            np.where(predicted == 1, probability, 1 - probability),
-            np.array([names.index(row[RANGE]) for row in rows]),
-            predicted == true,
-            names,
-        )
-
-    def between(self, begin: float, end: float) -> tuple[int, int]:
-        """The first one from a time on, and the first one from another time on."""
-        first, last = np.searchsorted(self.times, [begin, end]).tolist()
-        return first, last
-
-    def accuracies(self, begin: float, end: float) -> list[float]:
-        """Of every range between two times, and last of all traffic."""
-        part = slice(*self.between(begin, end))
-        correct, ranges = self.correct[part], self.ranges[part]
-        of_ranges = [float(correct[ranges == number].mean()) for number in range(len(self.names))]
-        return [*of_ranges, float(correct.mean())]
-
-    def true_class(self, item: int) -> str:
-        """The true class of an item."""
-        predicted = self.predicted[item]
-        return CLASSES[predicted if self.correct[item] else 1 - predicted]
-
-    def messages(self, first: int, end: int) -> list[Record]:
-        """Predictions as records of one partition."""
-        return [
-            Record(
-                item,
-                int(1_000 * self.times[item]),
-                json.dumps(
-                    {
-                        "model": MODEL,
-                        "item_id": str(item),
-                        "predicted_class": CLASSES[self.predicted[item]],
-                        "score": float(self.scores[item]),
-                        "attributes": {RANGE: self.names[self.ranges[item]]},
-                    }
-                ).encode(),
-            )
-            for item in range(first, end)
-        ]
 
 
 @dataclass(frozen=True)
@@ -304,8 +204,8 @@ def row(name: str, found: Found) -> str:
 
 
 HEAD = (
-    "| true classes arrive of; requests | arrived | requested | accuracy, % | of what arrived, 95% | estimate, 95% | "
-    "width, points | ranges that hold | confirmed below target: day |"
+    "| true classes arrive of; requests | arrived | requested | accuracy, % | of what arrived, 95% "
+    "| estimate, 95% | width, points | ranges that hold | confirmed below target: day |"
 )
 
 
