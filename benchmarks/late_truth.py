@@ -33,6 +33,8 @@ from service.monitoring.snapshot import ModelSnapshot
 SETTLED_DAYS = 30.0
 """From a prediction to its true class."""
 TARGET = 0.91
+UNCHANGED = 170
+"""Days of the cases with some true classes, at most."""
 RUN_LENGTH = 20_000
 """Labels of a group between two changes: a census has more of them in the same time."""
 
@@ -70,7 +72,7 @@ class Case:
             if items == "unknown":
                 model["unrequested_labels"]["wait_days"] = SETTLED_DAYS + 2
         if self.requests:
-            pace = {"per_days": self.days, "burst": 1 / self.requests, "reserve": 0.0}
+            pace = {"per_days": self.days, "burst": min(1.0, 3 / self.days), "reserve": 0.0}
             budget = {"labels": self.requests, **pace}
             asked = {"grouping": self.grouping, "task": "estimation", "budget": budget}
             model["assessments"] = {"ask": asked}
@@ -228,7 +230,7 @@ def main() -> None:
             loans = Loans.recorded(options.file) if options.file else Loans.made_up(rng)
             days = options.days or int((loans.times[-1] - BEGAN) / DAY)
             # Before anything changes, so that what is estimated is not in question.
-            cases = late_case(days) | some_cases(options.requests, int(0.7 * days))
+            cases = late_case(days) | some_cases(options.requests, min(int(0.7 * days), UNCHANGED))
             for name, case in cases.items():
                 print(row(name, run(case, loans, redis.url, seed)), flush=True)
 

@@ -43,6 +43,7 @@ _EXAMPLE = "an example for Sloth about past weeks"
 NOT_SHOWN = {
     "CredenceTargetAbsent": "no process runs that could show it",
     "CredenceRecordingRulesMissing": "no process knows which rules Prometheus evaluates",
+    "CredenceLabelsNotJoined": "only the consumer of labels counts what becomes of them",
     "CredenceReplicaDown": "no process knows which targets Prometheus scrapes; a silent consumer is `info`",
     "CredenceObjectiveBurning": f"{_EXAMPLE}; groups that miss their target now are problems",
     "CredenceObjectiveUndecided": f"{_EXAMPLE}; the page counts undecided groups",
