@@ -73,8 +73,8 @@ class Case:
             if items == "unknown":
                 model["unrequested_labels"]["wait_days"] = SETTLED_DAYS + 2
         if self.requests:
-            pace = {"per_days": self.days, "burst": min(1.0, 3 / self.days), "reserve": 0.0}
-            budget = {"labels": self.requests, **pace}
+            a_week = max(1, round(7 * self.requests / self.days))
+            budget = {"labels": a_week, "per_days": 7, "burst": 0.5, "reserve": 0.0}
             asked = {"grouping": self.grouping, "task": "estimation", "budget": budget}
             model["assessments"] = {"ask": asked}
         return model
