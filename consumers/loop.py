@@ -237,8 +237,8 @@ class ConsumerLoop:
             )
 
     def _is_flush_due(self) -> bool:
-        is_late = monotonic() - self._last_flush >= self._flush_seconds
-        return is_late or self._step.is_full or sum(self._assignment.unflushed.values()) >= self._flush_records
+        unflushed, waited = sum(self._assignment.unflushed.values()), monotonic() - self._last_flush
+        return unflushed >= self._flush_records or waited >= self._flush_seconds or self._step.is_full
 
     def _flush(self) -> None:
         began = self._last_flush = monotonic()

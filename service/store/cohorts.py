@@ -139,8 +139,7 @@ class CohortStore(ModelStore):
         self._rule = rule
         self._join_items = join_items
         self._join_seconds = join_seconds
-        wait = join_seconds if rule.wait_days is None else rule.wait_days * 86_400
-        self._wait_seconds = min(wait, join_seconds)
+        self._wait_seconds = join_seconds if rule.wait_days is None else rule.wait_days * 86_400
         self._outcome_limit = outcome_limit
 
     def summary(self) -> JoinSummary:

@@ -1,4 +1,4 @@
-"""What nobody can do with labels that nobody requested: count twice, drop others' predictions, or block Redis."""
+"""Labels that nobody requested cannot count twice, drop predictions of others, or block Redis for long."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_many_labels_are_one_batch_in_parts(site: JoinSite, monkeypatch: pytest.
     calls = []
     run = Connection.run
 
-    def count(self: Connection, script: str, keys: Any, arguments: Any) -> Any:
+    def count(self: Any, script: str, keys: Any, arguments: Any) -> Any:
         calls.append(script)
         return run(self, script, keys, arguments)
 
@@ -141,7 +141,9 @@ def test_labels_that_carry_predictions_drop_nobody_elses(connection: Connection)
     assert (site.summary().dropped, site.cohort().state) == (0, "o")
 
 
-def test_a_cohort_that_is_being_closed_is_not_dropped(site: JoinSite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cohort_that_is_being_closed_is_not_dropped(
+    site: JoinSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     predict(site, range(390))
     site.label_all([(n, "cat") for n in range(390)])
     monkeypatch.setattr(cohorts, "_DIGESTS_PER_STEP", 100)
