@@ -28,7 +28,7 @@ EARLY_SHARE = 10
 """One label may wait for its prediction for so many predictions that may wait for theirs."""
 
 _MOST_PENDING = 20_000
-"""Predictions of one flush: Redis does nothing else for up to a tenth of a second.
+"""Predictions of one flush: Redis does nothing else for 0.1 s, or 0.3 s if as many are thinned out.
 
 A shard is flushed at `FLUSHED_ITEMS`, so only one poll can bring as many.
 """

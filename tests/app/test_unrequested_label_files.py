@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from store_site import NOW, Site, message, record
 from store_site import Record as ConsumedRecord
 
 from service.app.consumer_wiring import label_checks
+from service.app.files.delivery import Delivery
 from service.app.files.label_rows import LabelRows
 from service.app.files.records import Made, NotRequested, Record
 from service.app.files.report import Report
@@ -120,6 +123,18 @@ def test_skips_and_rows_that_name_their_request_answer_it_alone(asked: Asked, ro
     (made,) = asked.make(row)
     assert isinstance(made, Record)
     assert made.beside is None
+
+
+def test_both_labels_of_a_row_are_sent(asked: Asked) -> None:
+    (made,) = asked.make({"item_id": "a", "true_class": "cat"})
+    assert isinstance(made, Record)
+    producer = Mock()
+    delivery = Delivery(producer, "labels", on_refusal=Mock())
+    delivery.send(1, made)
+    delivery.finish()
+    sent = [json.loads(call.kwargs["value"]).get("request_id") for call in producer.send.call_args_list]
+    assert sent == [request_id_of("m", "a"), None]
+    assert delivery.acknowledged == 2
 
 
 def test_an_answer_of_an_item_outside_of_the_sample_answers_the_request_alone(connection: Connection) -> None:

@@ -12,14 +12,13 @@
 -- include joins
 -- include flush_shard
 -- Let predictions wait for labels, by the arguments from `at` on. What is not in the sample any more goes twice as fast:
--- so many items are looked at before, and as many after that, in all hours together.
+-- so many items are looked at, before that and after it, in all hours together.
 local function add_waiting(at)
   open_joins(KEYS[10], KEYS[11], ARGV[at])
   local hours, count, first = {}, tonumber(ARGV[at + 1]), at + 2
   local items = first + 2 * count
   local added = tonumber(ARGV[items])
-  local most = 2 * added + 100
-  local left = most
+  local left = 2 * added + 100
   for h = 1, count do
     local hour, chosen_by = tonumber(ARGV[first + 2 * h - 2]), tonumber(ARGV[first + 2 * h - 1])
     -- Of an hour that was removed nobody can know which items have counted.
@@ -33,7 +32,6 @@ local function add_waiting(at)
     local h = tonumber(ARGV[i + 1])
     if hours[h] then add_prediction(ARGV[i], hours[h], KEYS[11 + h], tonumber(ARGV[i + 2]), ARGV[i + 3]) end
   end
-  left = most
   for h, hour in pairs(hours) do left = left - thin_out(cohort_of(hour), KEYS[11 + h], left) end
   save_joins()
 end
