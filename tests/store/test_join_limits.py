@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from join_site import BEGIN, CLOSED_AT, DAY, HOUR, JoinSite, iso
 from store_site import record
 
+from consumers.loop import ConsumerLoop
 from service.domain.pending_joins import FLUSHED_ITEMS
 from service.store import cohorts
 from service.store.connection import Connection
@@ -104,6 +106,19 @@ def test_a_shard_with_many_pending_predictions_asks_to_be_flushed(site: JoinSite
     assert site._predictions.is_full
     site.flush(0, at=BEGIN + 90)
     assert not site._predictions.is_full
+
+
+def test_a_consumer_flushes_early_if_its_step_asks_for_it() -> None:
+    step = Mock(is_full=False)
+    parts = dict.fromkeys(
+        ("progress", "reporter", "watch", "metrics", "clock", "stopping", "outages"), Mock()
+    )
+    loop = ConsumerLoop(
+        Mock(), "predictions", step, start="earliest", flush_seconds=60, flush_records=10, **parts
+    )
+    assert not loop._is_flush_due()
+    step.is_full = True
+    assert loop._is_flush_due()
 
 
 def test_many_labels_are_one_batch_in_parts(site: JoinSite, monkeypatch: pytest.MonkeyPatch) -> None:
