@@ -53,6 +53,10 @@ class Step(Protocol):
             TooManyBadMessages: nothing of the batch was discarded.
         """
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it should be flushed now, because one flush of more would take too long."""
+
     def labels(self) -> int | None:
         """How many answers Redis counts, of all models; None if this step does not know.
 

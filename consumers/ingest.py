@@ -161,6 +161,7 @@ class ModelIngest:
         times: Floats,
         arrivals: Floats,
         id_hashes: UInt64s,
+        now: float,
     ) -> Candidates:
         """Columns of accepted predictions, for a shard.
 
@@ -171,6 +172,7 @@ class ModelIngest:
             times: when each of these was made [r], seconds since the epoch.
             arrivals: when the record of each arrived [r], seconds since the epoch.
             id_hashes: SipHash-2-4 of their item ids [r].
+            now: seconds since the epoch.
         """
         classes, scores = checked.classes[rows], checked.scores[rows]
         probabilities = None
@@ -193,7 +195,9 @@ class ModelIngest:
             record=self._record_encoder(checked, rows, times),
             probabilities=probabilities,
             join=JoinColumns(
-                self._pool_key.join_digests(id_hashes), self._fact_encoder(checked, rows, times, arrivals)
+                self._pool_key.join_digests(id_hashes),
+                self._fact_encoder(checked, rows, times, arrivals),
+                since=now - self.shards.join_seconds,
             )
             if self.shards.joins
             else None,

@@ -84,6 +84,7 @@ class LabelStep:
     """
 
     topic_kind = "labels"
+    is_full = False
 
     stores: Mapping[str, LabelStore]
     checks: LabelChecks

@@ -237,8 +237,8 @@ class ConsumerLoop:
             )
 
     def _is_flush_due(self) -> bool:
-        unflushed = sum(self._assignment.unflushed.values())
-        return unflushed >= self._flush_records or monotonic() - self._last_flush >= self._flush_seconds
+        unflushed, waited = sum(self._assignment.unflushed.values()), monotonic() - self._last_flush
+        return unflushed >= self._flush_records or waited >= self._flush_seconds or self._step.is_full
 
     def _flush(self) -> None:
         began = self._last_flush = monotonic()

@@ -134,6 +134,7 @@ class PredictionStep:
                 times=made.times[batch.rows],
                 arrivals=arrivals[batch.rows],
                 id_hashes=hashes[batch.rows],
+                now=now,
             )
             for batch in batches
         ]
@@ -213,6 +214,12 @@ class PredictionStep:
             for _, element, error in of_record:
                 text = None if element is None else bytes(texts[element])
                 yield Rejected(record, error, index=element, element=text)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a shard has so many predictions for unrequested labels that it should be flushed."""
+        shards = [owned.shard for model in self.models.values() for owned in model.owned.values()]
+        return any(shard.joins is not None and shard.joins.is_full for shard in shards)
 
     def labels(self) -> None:
         """None: predictions do not change the labels."""

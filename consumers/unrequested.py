@@ -25,8 +25,8 @@ class ReceivedLabel:
 
     Attributes:
         vendor: who signed it; empty if no vendors are configured.
-        time: when it was given, seconds since the epoch; the latest label of an item counts. It is the
-            same whenever the label is read.
+        time: when it was given, seconds since the epoch; the latest label of an item counts. Unless it is
+            in the future, it is the same whenever the label is read.
     """
 
     label: WireLabel
@@ -40,7 +40,8 @@ class ReceivedLabel:
         time = arrived if claimed is None else claimed
         if arrived is not None and time is not None:
             time = min(time, arrived + FUTURE_SECONDS)
-        return cls(label, vendor, now if time is None else max(time, 0.0))
+        # A record's own time may be wrong, too.
+        return cls(label, vendor, now if time is None else min(max(time, 0.0), now + FUTURE_SECONDS))
 
 
 class UnrequestedJoins:

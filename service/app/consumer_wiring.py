@@ -51,6 +51,7 @@ def shard_store(
         draw_decay=settings.models[model].draw_decay_per_second,
         drift=settings.models[model].drift,
         join_items=None if settings.models[model].unrequested_labels is None else settings.bounds.join_items,
+        join_seconds=settings.bounds.join_days * 86_400,
     )
 
 

@@ -51,6 +51,12 @@ def model_problems(settings: Settings, name: str) -> Problems:
     elif model.alerts.min_reliability is not None:
         problem = f"needs labels that may be wrong: set {at}.labels_per_item, or remove it"
         problems.append((f"{at}.alerts.min_reliability", problem))
+    wait_days = None if model.unrequested_labels is None else model.unrequested_labels.wait_days
+    if wait_days is not None and wait_days > settings.bounds.join_days:
+        problem = (
+            f"must not be above bounds.join_days ({settings.bounds.join_days:g}); raise that, or lower this"
+        )
+        problems.append((f"{at}.unrequested_labels.wait_days", problem))
     if model.unrequested_labels is not None and model.unrequested_labels.items == "unknown":
         problem = f"takes labels for a random sample, which those of {at}.unrequested_labels are not"
         problems += [

@@ -92,7 +92,11 @@ def _model_problems(settings: Settings, removed: set[tuple[Any, ...]]) -> Iterat
     for name in settings.models:
         bounded = all(each[:1] != ("bounds",) for each in removed) and all(p[:1] != (name,) for p in parts)
         for path, problem in model_problems(settings, name):
-            if bounded if path.startswith("bounds.") else not f"{path}.".startswith(invalid):
+            if (
+                bounded
+                if path.startswith("bounds.") or path.endswith(".wait_days")
+                else not f"{path}.".startswith(invalid)
+            ):
                 yield path, problem
 
 

@@ -21,7 +21,7 @@ class UnrequestedLabels(Frozen):
     """with `census`: the predictions of an hour count as soon as this share of them has a label"""
     wait_days: float | None = Field(default=None, gt=0, le=3_650)
     """the predictions of an hour count after so many days at the latest, with the labels that there are.
-    Default: `bounds.join_days`"""
+    At most `bounds.join_days`, the default"""
     sampling_rate: float | None = Field(default=None, gt=0, le=1)
     """with `sampled`: the lowest probability of an item to be in the sample"""
 

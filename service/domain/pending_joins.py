@@ -16,6 +16,9 @@ HOUR_SECONDS = 3_600.0
 WAITING_BYTES, CLOSED_BYTES = 250, 110
 """Memory of Redis per item with three attributes, while it waits for a label and after its cohort closed."""
 
+FLUSHED_ITEMS = 3_000
+"""A shard with so many pending predictions is flushed early: Redis does nothing else meanwhile."""
+
 _DIGEST_BITS = 64
 
 
@@ -31,10 +34,12 @@ class JoinColumns:
     Attributes:
         digests: of their items [n], from `PoolKey.join_digests`.
         fact: encodes the `Fact` of one row; called only for rows in the sample.
+        since: what arrived before waits for no label any more; seconds since the epoch.
     """
 
     digests: UInt64s
     fact: Callable[[int], bytes]
+    since: float = -np.inf
 
 
 class PendingJoin(NamedTuple):
@@ -67,17 +72,23 @@ class PendingJoins:
     def offer(self, columns: JoinColumns, arrivals: Floats) -> None:
         """Add those of a batch's predictions [n] that are in the sample."""
         hours = np.floor_divide(arrivals, HOUR_SECONDS).astype(np.int64)
-        for hour in np.unique(hours).tolist():
+        is_recent = arrivals >= columns.since
+        for hour in np.unique(hours[is_recent]).tolist():
             self.hours[hour] = max(self.level, self.hours.get(hour, 0))
         self.items += [
             PendingJoin(int(columns.digests[row]), int(hours[row]), float(arrivals[row]), columns.fact(row))
-            for row in np.flatnonzero(in_sample(columns.digests, self.level)).tolist()
+            for row in np.flatnonzero(is_recent & in_sample(columns.digests, self.level)).tolist()
         ]
         while len(self.items) > self.most:
             self.level += 1
             kept = in_sample(np.array([item.digest for item in self.items], np.uint64), self.level)
             self.items = [self.items[at] for at in np.flatnonzero(kept).tolist()]
             self.hours = dict.fromkeys(self.hours, self.level)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many are pending that they should be flushed at once."""
+        return len(self.items) >= FLUSHED_ITEMS
 
     @property
     def hours_to_flush(self) -> dict[int, int]:

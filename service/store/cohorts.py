@@ -25,6 +25,9 @@ MOST_DIGESTS_PER_ROUND = 10_000
 _DIGESTS_PER_STEP = 500
 """Redis does nothing else for a few milliseconds."""
 
+_LEAST_PER_STEP = 20
+"""A step takes as long as so many digests, however few it looks at."""
+
 _Step = Literal["thin", "close", "empty", "remove"]
 
 
@@ -34,7 +37,8 @@ class Cohort:
 
     Attributes:
         hour: of its arrival, in hours since the epoch.
-        state: `o` if it is open, `c` if it is being closed, `d` if that is done, `x` if it was dropped.
+        state: `o` if it is open, `c` if it is being closed, `d` if that is done, `r` if it was opened again
+            after that, `x` if it was dropped.
         level: 1 in 2^level of its predictions is in the sample.
         items: that wait.
         labels: those of them that have a label.
@@ -52,6 +56,11 @@ class Cohort:
     def end(self) -> float:
         """When its hour ended, in seconds since the epoch."""
         return (self.hour + 1) * HOUR_SECONDS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether predictions wait that nobody has begun to count."""
+        return self.state in "or"
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,7 @@ def parse_summary(fields: Mapping[bytes, bytes]) -> JoinSummary:
         level=int(fields.get(b"level", 0)),
         closed=int(fields.get(b"closed", 0)),
         dropped=int(fields.get(b"dropped", 0)),
-        oldest=next((cohort.end for cohort in cohorts if cohort.state in "oc"), None),
+        oldest=next((cohort.end for cohort in cohorts if cohort.state in "orc"), None),
         delays=tuple(map(float, fields.get(b"delays", b"").split())),
         cohorts=tuple(cohorts),
     )
@@ -130,8 +139,7 @@ class CohortStore(ModelStore):
         self._rule = rule
         self._join_items = join_items
         self._join_seconds = join_seconds
-        wait = join_seconds if rule.wait_days is None else rule.wait_days * 86_400
-        self._wait_seconds = min(wait, join_seconds)
+        self._wait_seconds = join_seconds if rule.wait_days is None else rule.wait_days * 86_400
         self._outcome_limit = outcome_limit
 
     def summary(self) -> JoinSummary:
@@ -153,7 +161,7 @@ class CohortStore(ModelStore):
         for cohort in summary.cohorts:
             for step in self._steps(cohort, now, excess=excess):
                 count, added, finished = self._run(cohort, step, epoch=epoch, now=now, most=left)
-                left -= count
+                left -= max(count, _LEAST_PER_STEP)
                 outcomes += added
                 if step == "remove":
                     excess -= count
@@ -167,9 +175,9 @@ class CohortStore(ModelStore):
         if cohort.state == "x":
             return ["remove"] if is_over else ["empty"] if cohort.items else []
         steps: list[_Step] = []
-        if cohort.state == "c" or (cohort.state == "o" and self._is_complete(cohort, now)):
+        if cohort.state == "c" or (cohort.is_open and self._is_complete(cohort, now)):
             steps.append("close")
-        elif cohort.state == "o" and cohort.thin:
+        elif cohort.is_open and cohort.thin:
             steps.append("thin")
         # What can still be revised is bounded, too: the oldest goes.
         is_closed = cohort.state == "d" or "close" in steps

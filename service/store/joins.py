@@ -27,8 +27,14 @@ JOIN_RESULTS: tuple[str, ...] = get_args(JoinStatus)
 EARLY_SHARE = 10
 """One label may wait for its prediction for so many predictions that may wait for theirs."""
 
-_MOST_PENDING = 50_000
-"""Predictions of one flush: Redis does nothing else for a tenth of a second."""
+_MOST_PENDING = 20_000
+"""Predictions of one flush: Redis does nothing else for 0.1 s, or 0.3 s if as many are thinned out.
+
+A shard is flushed at `FLUSHED_ITEMS`, so only one poll can bring as many.
+"""
+
+_MOST_LABELS = 2_000
+"""Labels of one call: Redis does nothing else for up to 50 ms."""
 
 _CLASS_BYTES = 6
 _RETRACTED = b"\xff" * _CLASS_BYTES
@@ -131,11 +137,24 @@ class JoinStore(ModelStore):
         self._outcome_limit = outcome_limit
 
     def apply(self, partition: int, labels: Sequence[UnrequestedLabel], *, now: float) -> JoinResult:
-        """Join labels of a partition with their predictions; their order makes no difference."""
+        """Join a batch of labels of a partition with their predictions; their order makes no difference."""
+        statuses: list[JoinStatus] = []
+        displaced = 0
+        for begin in range(0, max(len(labels), 1), _MOST_LABELS):
+            part = labels[begin : begin + _MOST_LABELS]
+            batches = int(begin + _MOST_LABELS >= len(labels))
+            done = self._apply_part(partition, part, batches=batches, now=now)
+            statuses += done.statuses
+            displaced += done.displaced
+        return JoinResult(statuses, displaced)
+
+    def _apply_part(
+        self, partition: int, labels: Sequence[UnrequestedLabel], *, batches: int, now: float
+    ) -> JoinResult:
         keys = self._keys
         names = [keys.cohorts, keys.waiting, keys.early, keys.outcomes, keys.labels(partition)]
         arguments: list[Argument] = [self._join_items, self._join_items // EARLY_SHARE, self._outcome_limit]
-        arguments += [hour_of(now - self._join_seconds), len(labels)]
+        arguments += [hour_of(now - self._join_seconds), len(labels), batches]
         for label in labels:
             given = LabelFact(
                 label.true_class,
@@ -148,11 +167,11 @@ class JoinStore(ModelStore):
             arguments += [pack_digest(label.digest), repr(label.time), digest, encode_packed(given)]
             if label.own is None:
                 names.append(keys.early)
-                arguments += ["", "", ""]
+                arguments += ["", ""]
             else:
                 hour = hour_of(label.own.predicted_at)
                 names.append(keys.cohort(hour))
-                arguments += [hour, repr(label.own.predicted_at), label.own.fact]
+                arguments += [hour, label.own.fact]
         displaced, *statuses = self._connection.run("join_labels", names, arguments)
         return JoinResult([status.decode() for status in statuses], int(displaced))
 

@@ -30,7 +30,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often; `heard|assessment` -> time of the last answer (s); `unheard|assessment` -> requests issued since then that have expired | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack, or that the request was not answered), `attempt` if it was not the first; of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
-| `P:{m}:cohorts` | hash | hour of arrival -> counts of predictions that wait for unrequested labels; `level` of their sample, `depths`, `closed`, `dropped`, `delays` (`service/store/lua/joins.lua`) | an hour's for `join_days` |
+| `P:{m}:cohorts` | hash | hour of arrival -> counts of predictions that wait for unrequested labels; `level` of their sample, `depths`, `closed`, `dropped`, `delays`, `removed` (`service/store/lua/joins.lua`) | an hour's for `join_days` |
 | `P:{m}:waiting` | hash | digest of an item -> prediction that waits for an unrequested label, or the label, or the id of its outcome | `join_days`; about `join_items` that wait, as many with an outcome, a tenth as many labels without a prediction |
 | `P:{m}:cohort:<hour>` | list | digests of the items of an hour that wait | until the hour is closed |
 | `P:{m}:closed:<hour>` | list | digests of its items after that | `join_days` |

@@ -67,6 +67,7 @@ class ShardStore(ModelStore):
         draw_decay: how fast pooled items lose weight in draws, 1/s.
         drift: says at which boundaries of event time traffic is marked.
         join_items: how many predictions wait for unrequested labels, about; None if the model takes none.
+        join_seconds: how long at most.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class ShardStore(ModelStore):
         draw_decay: float,
         drift: DriftSettings,
         join_items: int | None = None,
+        join_seconds: float = np.inf,
     ) -> None:
         super().__init__(connection, keys)
         self._space = space
@@ -93,6 +95,7 @@ class ShardStore(ModelStore):
         self._draw_decay = draw_decay
         self._drift = drift
         self._join_items = join_items
+        self.join_seconds = join_seconds
         self._owner = secrets.token_hex(4)
         self._flushes = count()
         self._stale: dict[int, set[bytes]] = {}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from store_site import NOW, Site, message, record
 from store_site import Record as ConsumedRecord
 
 from service.app.consumer_wiring import label_checks
+from service.app.files.delivery import Delivery
 from service.app.files.label_rows import LabelRows
 from service.app.files.records import Made, NotRequested, Record
 from service.app.files.report import Report
 from service.app.files.rows import Row, Table
+from service.app.wiring import cohort_store
 from service.domain.errors import BadMessage
 from service.domain.label_signatures import verify
 from service.domain.messages import Label
+from service.domain.pending_joins import HOUR_SECONDS
 from service.store.connection import Connection
 from service.store.open_requests import OpenRequests
 from service.store.request_registry import request_id_of
@@ -59,11 +65,16 @@ class Asked:
         step.assign(0, 0)
         records = [
             ConsumedRecord(offset, one.value, key=one.key, headers=one.headers)
-            for offset, one in enumerate(made)
-            if isinstance(one, Record)
+            for offset, one in enumerate(messages(made))
         ]
         step.process(0, records, NOW + 2)
         return self.site.letters.reasons
+
+
+def messages(made: Sequence[Made]) -> list[Record]:
+    """All that is sent."""
+    records = [one for one in made if isinstance(one, Record)]
+    return [one for record in records for one in (record, record.beside) if one is not None]
 
 
 @pytest.fixture
@@ -90,6 +101,47 @@ def test_a_row_of_an_open_request_answers_it(asked: Asked) -> None:
     assert not made.unrequested
     assert label_of(made).request_id == request_id_of("m", "a")
     assert asked.consume(made) == []
+
+
+def test_a_row_of_an_open_request_is_the_label_of_the_waiting_prediction_too(asked: Asked) -> None:
+    (made,) = asked.make({"item_id": "a", "true_class": "cat"})
+    assert isinstance(made, Record)
+    assert made.beside is not None
+    assert label_of(made.beside).request_id is None
+    assert asked.consume(made) == []
+    (cohort,) = asked.site.reader("m").joins().cohorts
+    assert (cohort.items, cohort.labels) == (1, 1)
+    cohorts = cohort_store(asked.site.settings, asked.site.connection, "m")
+    assert cohorts is not None
+    assert cohorts.advance(epoch=1, now=NOW + 3 * HOUR_SECONDS) == 1
+
+
+@pytest.mark.parametrize(
+    "row", [{"request_id": request_id_of("m", "a"), "true_class": "cat"}, {"item_id": "a", "kind": "skip"}]
+)
+def test_skips_and_rows_that_name_their_request_answer_it_alone(asked: Asked, row: dict[str, Any]) -> None:
+    (made,) = asked.make(row)
+    assert isinstance(made, Record)
+    assert made.beside is None
+
+
+def test_both_labels_of_a_row_are_sent(asked: Asked) -> None:
+    (made,) = asked.make({"item_id": "a", "true_class": "cat"})
+    assert isinstance(made, Record)
+    producer = Mock()
+    delivery = Delivery(producer, "labels", on_refusal=Mock())
+    delivery.send(1, made)
+    delivery.finish()
+    sent = [json.loads(call.kwargs["value"]).get("request_id") for call in producer.send.call_args_list]
+    assert sent == [request_id_of("m", "a"), None]
+    assert delivery.acknowledged == 2
+
+
+def test_an_answer_of_an_item_outside_of_the_sample_answers_the_request_alone(connection: Connection) -> None:
+    asked = Asked(connection, {"items": "sampled", "sampling_rate": 0.1})
+    (made,) = asked.make({"item_id": "a", "true_class": "cat"})
+    assert isinstance(made, Record)
+    assert made.beside is None
 
 
 def test_a_second_row_about_the_item_of_a_request_is_sent_without_one(asked: Asked) -> None:
@@ -125,6 +177,9 @@ def test_the_answer_of_a_request_has_no_probability(connection: Connection) -> N
     asked = Asked(connection, {"items": "sampled", "sampling_rate": 0.1})
     (made,) = asked.make({"item_id": "a", "true_class": "cat", "probability": 0.5})
     assert label_of(made).probability is None
+    assert isinstance(made, Record)
+    assert made.beside is not None
+    assert label_of(made.beside).probability == 0.5
     assert asked.consume(made) == []
 
 
@@ -141,8 +196,9 @@ def test_the_summary_counts_labels_without_a_request(asked: Asked) -> None:
     rows = [ROW, {"item_id": "a", "true_class": "cat"}, {"item_id": "z", "kind": "skip"}]
     for number, made in enumerate(asked.make(*rows), 1):
         report.count(number, made)
-    assert report.summary("labels", 2) == [
-        "3 rows read, 2 sent to labels, 0 refused",
-        "  without a request: 1",
+    assert report.summary("labels", 3) == [
+        "3 rows read, 3 sent to labels, 0 refused",
+        "  without a request: 2",
+        "    of these, beside the answer of a request: 1",
         "  not requested: 1",
     ]

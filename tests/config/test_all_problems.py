@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from problem_lines import problem_lines
 
+from service.config.document import parse_document
+from service.config.loader import settings_of
+
 MANY = """\
 log_level: loud
 log_level: info
@@ -69,3 +72,19 @@ def test_an_invalid_key_makes_no_other_one_faulty(keys: str, paths: list[str]) -
     classes = "" if "classes" in keys else "classes: [cat, dog], "
     lines = problem_lines(f"models: {{animals: {{{classes}{keys}, budget: {{labels: 1}}}}}}}}}}")
     assert [line.split(" ")[2] for line in lines] == [f"models.animals.{path}" for path in paths]
+
+
+WAITS = """\
+models: {m: {classes: [a, b], unrequested_labels: {items: census, wait_days: %s}}}
+bounds: {join_days: %s}
+"""
+
+
+def test_nothing_waits_longer_for_a_label_than_labels_are_joined() -> None:
+    (line,) = problem_lines(WAITS % (31, 30))
+    assert "models.m.unrequested_labels.wait_days (line 1)" in line
+    assert line.endswith("must not be above bounds.join_days (30); raise that, or lower this")
+    settings = settings_of(parse_document(WAITS % (30, 30), "credence.yaml"), "credence.yaml", {})
+    assert settings.bounds.join_days == 30
+    (line,) = problem_lines(WAITS % (60, "many"))
+    assert "bounds.join_days (line 2)" in line

@@ -95,7 +95,7 @@ def test_late_predictions_that_an_owner_chose_by_a_higher_level_are_an_even_samp
     level = site.summary().level
     site.flush(1, at=CLOSED_AT + 120)
     site.predict(late, at=BEGIN + 120, partition=1)
-    assert (site.cohort().state, site.cohort().level) == ("o", level)
+    assert (site.cohort().state, site.cohort().level) == ("r", level)
     site.close(LAST_DAY)
     assert emitted(site) == set(first) | sampled_at(late, level)
 

@@ -299,7 +299,7 @@ def test_of_closed_items_no_more_are_kept_than_may_wait(connection: Connection) 
 
 def test_a_late_prediction_of_a_closed_hour_opens_its_cohort_again(closed: JoinSite) -> None:
     closed.predict("z", at=BEGIN + 90, partition=1)
-    assert closed.cohort().state == "o"
+    assert closed.cohort().state == "r"
     assert closed.close(CLOSED_AT + 1) == 0
     closed.label("z", "dog", at=CLOSED_AT + 2)
     assert closed.close(CLOSED_AT + 3) == 1

@@ -51,7 +51,7 @@ class Delivery:
         self.acknowledged = 0
 
     def send(self, number: int, record: Record) -> None:
-        """Send the record of a row; waits while too many are on their way.
+        """Send the record of a row, and the one beside it; waits while too many are on their way.
 
         Raises:
             Unavailable: Kafka does not take it, or an earlier one, in time; or it refuses.
@@ -69,6 +69,8 @@ class Delivery:
                 return
         self._sent.append(_Sent(number, size, future))
         self._bytes += size
+        if record.beside is not None:
+            self.send(number, record.beside)
 
     def finish(self) -> None:
         """Return once Kafka has all records.

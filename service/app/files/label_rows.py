@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -147,7 +147,7 @@ class LabelRows:
             self._add_requests(model, some, now)
         for draft in drafts:
             if draft.made is not None:
-                yield draft.row, draft.made
+                yield draft.row, self._add_unrequested(draft, draft.made, now)
 
     def notes(self) -> list[str]:
         """What the user should know of the file, in sentences."""
@@ -208,6 +208,23 @@ class LabelRows:
                 draft.made = found
             elif found != draft.fields["request_id"]:
                 draft.made = self._record(draft.fields | {"request_id": found}, now)
+
+    def _add_unrequested(self, draft: _Draft, made: Made, now: float) -> Made:
+        """Let an answer of a row that names only the item be the label of the waiting prediction, too.
+
+        Otherwise that prediction would wait in vain. A row that names its request may be there only
+        because of the request, so that its item may be none of those that get a label anyway.
+        """
+        if (
+            not isinstance(made, Record)
+            or not draft.is_by_item
+            or made.unrequested
+            or not self._is_taken(draft)
+        ):
+            return made
+        beside = self._record(draft.fields | {"request_id": None}, now)
+        # Without a probability it is not of the sample.
+        return replace(made, beside=beside) if isinstance(beside, Record) else made
 
     def _is_taken(self, draft: _Draft) -> bool:
         """Whether the model takes the label of an item that nobody has requested."""

@@ -23,12 +23,18 @@ _SOURCE = "/credence/files"
 
 @dataclass(frozen=True)
 class Record:
-    """One record, as Kafka is to have it; `unrequested`: of a label without a request."""
+    """One record, as Kafka is to have it.
+
+    Attributes:
+        unrequested: whether it is a label without a request.
+        beside: the same label without a request, which is sent too.
+    """
 
     key: bytes
     value: bytes
     headers: Sequence[tuple[str, bytes]]
     unrequested: bool = False
+    beside: Record | None = None
 
 
 @dataclass(frozen=True)

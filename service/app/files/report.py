@@ -32,9 +32,10 @@ class Report:
 
     Attributes:
         read: rows that were read.
-        usable: rows whose message is valid.
+        usable: messages that are valid.
         not_requested: labels that nobody has requested, and that the model does not take.
-        unrequested: usable rows that are labels without a request.
+        unrequested: those of them that are labels without a request.
+        beside: those of them that are sent beside the answer of a request.
         refused: rows that are refused, by reason.
     """
 
@@ -43,7 +44,7 @@ class Report:
         self._column_of = column_of
         self._shows_progress = shows_progress
         self._shown_at = time.monotonic()
-        self.read = self.usable = self.not_requested = self.unrequested = 0
+        self.read = self.usable = self.not_requested = self.unrequested = self.beside = 0
         self.refused: Counter[str] = Counter()
 
     def count(self, number: int, made: Made) -> None:
@@ -54,8 +55,10 @@ class Report:
         elif isinstance(made, NotRequested):
             self.not_requested += 1
         else:
-            self.usable += 1
-            self.unrequested += made.unrequested
+            beside = made.beside is not None
+            self.usable += 1 + beside
+            self.unrequested += made.unrequested + beside
+            self.beside += beside
 
     def refuse(self, number: int, error: BadMessage) -> None:
         """Count a row that is refused, here or by Kafka, and name one of the first."""
@@ -87,6 +90,8 @@ class Report:
         lines = [f"{self.read:,} rows read, {done}, {self.refused.total():,} refused"]
         if self.unrequested:
             lines.append(f"  without a request: {self.unrequested:,}")
+        if self.beside:
+            lines.append(f"    of these, beside the answer of a request: {self.beside:,}")
         if self.not_requested:
             lines.append(f"  not requested: {self.not_requested:,}")
         return [*lines, *(f"  {reason}: {count:,}" for reason, count in self.refused.most_common())]

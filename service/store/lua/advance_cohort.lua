@@ -49,8 +49,11 @@ local function note_delay()
 end
 
 local count = 0
+-- What was dropped since its leader has looked is not closed.
+if step == 'close' and c.state == 'x' then return {0, 0} end
 -- A late prediction may have opened a cohort again that its leader has seen closed.
 if (step == 'empty' or step == 'remove') and c.state ~= 'd' and c.state ~= 'x' then return {0, 0} end
+if step == 'remove' then removed = math.max(removed, hour) end
 if step == 'thin' then
   count = thin_out(c, KEYS[5], most)
 else

@@ -11,25 +11,28 @@
 -- Returns the level of the sample with the hours that are to be thinned out, then the reply of flush_shard.lua.
 -- include joins
 -- include flush_shard
--- Let predictions wait for labels, by the arguments from `at` on. What is not in the sample any more goes twice as fast.
+-- Let predictions wait for labels, by the arguments from `at` on. What is not in the sample any more goes twice as fast:
+-- so many items are looked at, before that and after it, in all hours together.
 local function add_waiting(at)
   open_joins(KEYS[10], KEYS[11], ARGV[at])
   local hours, count, first = {}, tonumber(ARGV[at + 1]), at + 2
   local items = first + 2 * count
   local added = tonumber(ARGV[items])
+  local left = 2 * added + 100
   for h = 1, count do
     local hour, chosen_by = tonumber(ARGV[first + 2 * h - 2]), tonumber(ARGV[first + 2 * h - 1])
-    if chosen_by >= 0 or redis.call('HEXISTS', KEYS[10], hour) == 1 then
+    -- Of an hour that was removed nobody can know which items have counted.
+    if redis.call('HEXISTS', KEYS[10], hour) == 1 or chosen_by >= 0 and hour > removed then
       hours[h] = hour
       raise(cohort_of(hour), chosen_by)
-      thin_out(cohort_of(hour), KEYS[11 + h], 2 * added + 100)
+      left = left - thin_out(cohort_of(hour), KEYS[11 + h], left)
     end
   end
   for i = items + 1, items + 4 * added, 4 do
     local h = tonumber(ARGV[i + 1])
-    add_prediction(ARGV[i], hours[h], KEYS[11 + h], tonumber(ARGV[i + 2]), ARGV[i + 3])
+    if hours[h] then add_prediction(ARGV[i], hours[h], KEYS[11 + h], tonumber(ARGV[i + 2]), ARGV[i + 3]) end
   end
-  for h, hour in pairs(hours) do thin_out(cohort_of(hour), KEYS[11 + h], 2 * added + 100) end
+  for h, hour in pairs(hours) do left = left - thin_out(cohort_of(hour), KEYS[11 + h], left) end
   save_joins()
 end
 

@@ -7,9 +7,9 @@
 --      5 labels    hash    of this partition: batches, applied ever
 --      then per label: cohort list of the hour of the prediction that it carries (`early`: it carries none)
 -- ARGV 1 items that may wait, about  2 labels that may wait for their prediction  3 outcomes to keep, about
---      4 first hour that a prediction may be of  5 labels
---      then per label 7: digest of its item, time (s), class (6 bytes; all bits set: retracted), label (msgpack), of
---      the prediction that it carries hour, time (s) and fact ('' each: none)
+--      4 first hour that a prediction may be of  5 labels  6 batches that are complete with these labels
+--      then per label 6: digest of its item, time (s), class (6 bytes; all bits set: retracted), label (msgpack), of
+--      the prediction that it carries hour and fact ('' each: none)
 -- Of an item's labels the one with the latest time counts, of equal times the one whose class is the greater number: so
 -- their order, and labels that come twice, make no difference. Until its cohort closes a label only changes its record;
 -- later it is a further entry, as of corrections (see apply_labels.lua), or the outcome if the item has none.
@@ -17,7 +17,7 @@
 -- 'unchanged', 'not_sampled', 'dropped' or 'too_late'.
 -- include joins
 open_joins(KEYS[1], KEYS[2], ARGV[1])
-redis.call('HINCRBY', KEYS[5], 'batches', 1)
+redis.call('HINCRBY', KEYS[5], 'batches', ARGV[6])
 local evicted = 0
 
 -- Keep a label until its prediction comes, in place of the oldest one.
@@ -52,15 +52,18 @@ local function revise(r, label)
   return 'revised'
 end
 
-local function join(digest, time, class, label, hour, list, arrival, fact)
+local function join(digest, time, class, label, hour, list, fact)
   local r, status = record_of(digest), nil
   if hour and not (r and r.state ~= 'l') then
-    if hour < tonumber(ARGV[4]) then return 'too_late' end
-    r, status = add_prediction(digest, hour, list, arrival, fact)
+    -- Of the hours up to the one that was removed last nobody can know which items have counted.
+    if hour < tonumber(ARGV[4]) or hour <= removed then return 'too_late' end
+    r, status = add_prediction(digest, hour, list, CARRIED, fact)
     if not r then return status end
   end
   if not r then
     if depth_of(digest) < level then return 'not_sampled' end
+    -- Its prediction was removed, if there was one: it must not join a later prediction of the item.
+    if time < 3600 * math.max(tonumber(ARGV[4]), removed) then return 'too_late' end
     local alone = {state = 'l', hour = 0, time = time, class = class, entry = NO_ENTRY, arrival = 0, label = label, fact = ''}
     store_record(digest, alone)
     keep_early(digest)
@@ -86,13 +89,18 @@ local function join(digest, time, class, label, hour, list, arrival, fact)
   return status
 end
 
-local statuses = {}
-for l = 1, tonumber(ARGV[5]) do
-  local a = 7 * l - 1
+local statuses, count = {}, tonumber(ARGV[5])
+for l = 1, count do
+  local a = 6 * l + 1
   statuses[l] = join(
-    ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4]), KEYS[5 + l],
-    tonumber(ARGV[a + 5]), ARGV[a + 6]
+    ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4]), KEYS[5 + l], ARGV[a + 5]
   )
+end
+-- What is not in the sample any more goes twice as fast as predictions come.
+local left = 2 * count + 100
+for l = 1, count do
+  local c = touched[tonumber(ARGV[6 * l + 5])]
+  if c then left = left - thin_out(c, KEYS[5 + l], left) end
 end
 save_joins()
 table.insert(statuses, 1, evicted)

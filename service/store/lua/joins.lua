@@ -3,23 +3,27 @@
 --
 -- cohorts  hash  hour of arrival (s / 3600) -> state, level, waiting items, those with a label, items to look at for
 --                thinning, with spaces between; `level`, `closed` (items), `dropped` (cohorts ever), `delays`
---                (s, of the last cohorts), `depths` (waiting items by the zero bits that their digest begins with)
+--                (s, of the last cohorts), `depths` (waiting items by the zero bits that their digest begins with),
+--                `removed` (the highest hour whose closed items were removed)
 -- waiting  hash  digest of an item (8 bytes) -> its record
 -- cohort   list  digests of the waiting items of one hour
 --
--- States of a cohort: o(pen) -> c(losing) -> d(one); done -> open, if a late prediction comes; dropped (x) for ever.
--- A record: state, hour (4), time of the label (8), its class (6), outcome (10), arrival (8), length of the label (2),
--- label, fact. Its state is w(aiting), c(losed), or l, a label whose prediction has not come.
+-- States of a cohort: o(pen) -> c(losing) -> d(one) -> r(eopened), if a late prediction comes -> c. An open one that
+-- never counted may be dropped (x), for ever.
+-- A record: state, hour (4), time of the label (8), its class (6), outcome (10), arrival (8; -1: a label carried the
+-- prediction), length of the label (2), label, fact. Its state is w(aiting), c(losed), or l, a label whose prediction
+-- has not come.
 -- An item is in the sample of a cohort if its digest begins with as many zero bits as the cohort's level says: the
 -- highest level while the cohort was open. So the sample is even, whatever its items are.
 local NO_CLASS, RETRACTED, NO_ENTRY = string.rep('\0', 6), string.rep('\255', 6), string.rep('\0', 10)
-local MOST_LEVEL, HEAD, BOUND, MOST_DELAYS = 32, 39, 1.5, 100
+local MOST_LEVEL, HEAD, BOUND, CARRIED_BOUND, CARRIED, MOST_DELAYS = 32, 39, 1.5, 1.25, -1, 100
 local cohorts_key, waiting_key, most_waiting
-local level, closed, dropped, depths, waiting, sampled, touched
+local level, closed, dropped, removed, depths, waiting, sampled, touched
 
 local function open_joins(cohorts, items, most)
   cohorts_key, waiting_key, most_waiting = cohorts, items, tonumber(most)
-  local stored = redis.call('HMGET', cohorts_key, 'level', 'closed', 'dropped', 'depths')
+  local stored = redis.call('HMGET', cohorts_key, 'level', 'closed', 'dropped', 'depths', 'removed')
+  removed = tonumber(stored[5] or '-1')
   level, closed, dropped = tonumber(stored[1] or '0'), tonumber(stored[2] or '0'), tonumber(stored[3] or '0')
   depths, waiting, sampled, touched = {}, 0, 0, {}
   for count in string.gmatch(stored[4] or '', '%d+') do depths[#depths + 1] = tonumber(count) end
@@ -32,7 +36,9 @@ end
 
 local function save_joins()
   local counts = table.concat(depths, ' ')
-  redis.call('HSET', cohorts_key, 'level', level, 'closed', closed, 'dropped', dropped, 'depths', counts)
+  redis.call(
+    'HSET', cohorts_key, 'level', level, 'closed', closed, 'dropped', dropped, 'depths', counts, 'removed', removed
+  )
   for hour, c in pairs(touched) do
     local field = string.format('%.0f', hour)
     if c.gone then
@@ -43,6 +49,8 @@ local function save_joins()
     end
   end
 end
+
+local function is_open(c) return c.state == 'o' or c.state == 'r' end
 
 -- The cohort of an hour. As one begins, the level falls if there is much room.
 local function cohort_of(hour)
@@ -118,18 +126,18 @@ local function fit_sample()
     if tonumber(field) then cohort_of(tonumber(field)) end
   end
   for _, c in pairs(touched) do
-    if c.state == 'o' then raise(c, level) end
+    if is_open(c) then raise(c, level) end
   end
 end
 
 -- Let a prediction wait in the cohort of its hour, whose list is `list`; its record, or nil and why it has none.
 -- Of several predictions of an item the newest one before its label counts, in the cohort of the first one. A prediction
--- whose outcome is in the stream stays.
+-- whose outcome is in the stream stays. One of the topic replaces one that a label carried, whose `arrival` is CARRIED.
 local function add_prediction(digest, hour, list, arrival, fact)
   local r = record_of(digest)
   if r and r.state == 'c' then return r end
   if r and r.state == 'w' then
-    if arrival > r.arrival and not (has_label(r) and arrival > r.time) then
+    if arrival > r.arrival and (r.arrival == CARRIED or not (has_label(r) and arrival > r.time)) then
       r.arrival, r.fact = arrival, fact
       store_record(digest, r)
     end
@@ -138,11 +146,16 @@ local function add_prediction(digest, hour, list, arrival, fact)
   local c = cohort_of(hour)
   if c.state == 'x' then return nil, 'dropped' end
   if depth_of(digest) < c.level then return nil, 'not_sampled' end
-  if waiting >= BOUND * most_waiting then
-    c.state, dropped = 'x', dropped + 1
+  if arrival == CARRIED then
+    -- Whoever labels must not be able to drop the predictions of others.
+    if waiting >= CARRIED_BOUND * most_waiting then return nil, 'dropped' end
+  elseif waiting >= BOUND * most_waiting then
+    if c.state == 'o' then c.state, dropped = 'x', dropped + 1 end
     return nil, 'dropped'
   end
-  if c.state == 'd' then c.state = 'o' end
+  if c.state == 'd' then c.state = 'r' end
+  -- A label from before what was removed belongs to an earlier prediction of its item.
+  if r and r.time < 3600 * removed then r = nil end
   r = r or {time = -1, class = NO_CLASS, label = ''}
   r.state, r.hour, r.entry, r.arrival, r.fact = 'w', hour, NO_ENTRY, arrival, fact
   store_record(digest, r)
@@ -175,7 +188,7 @@ local function hours_to_thin()
   local found, text = 0, ''
   local stored = redis.call('HGETALL', cohorts_key)
   for i = 1, #stored, 2 do
-    if found < 32 and string.match(stored[i + 1], '^o .* [1-9]%d*$') then found, text = found + 1, text .. ' ' .. stored[i] end
+    if found < 32 and string.match(stored[i + 1], '^[or] .* [1-9]%d*$') then found, text = found + 1, text .. ' ' .. stored[i] end
   end
   return text
 end
