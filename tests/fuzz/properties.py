@@ -55,7 +55,7 @@ def decoders_stand(value: bytes) -> None:
         refusal_is_fit(error)
     else:
         for name in ("request_id", "model", "item_id"):
-            getattr(label, name).encode()
+            assert (getattr(label, name) or "").encode() or name == "request_id"
         if label.time is not None:
             label.time.timestamp()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from harness import Deploy, Labeller, prediction, wait_for
+from harness import Deploy, Deployment, Labeller, prediction, wait_for
 from missing_programs import program
 from monitoring_servers import Prometheus, scrape
 from vendor_labelled import VendorLabelled
@@ -78,6 +79,7 @@ COMES_AND_GOES = (
 """What labels and traffic bring, they may take back: all of it is to be there at one moment, in the end."""
 
 ALL_IS_THERE = (
+    "credence_model_selection_bias_mean_ratio",
     "credence_dead_letters_total",
     'count(credence_snapshot_timestamp_seconds{model="sorter"}) == 2',
 )
@@ -96,6 +98,27 @@ OF_VENDORS = (
     f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
     f"rate(credence_vendor_claims_total[{RATE_INTERVAL}])",
 )
+
+CLAIMS = {
+    "classes": ["paid", "refused"],
+    "unrequested_labels": {"items": "unknown", "wait_days": 0.05},
+}
+
+
+def send_claims(deployment: Deployment) -> None:
+    """Predictions of an hour that may close, of which the accepted ones have labels that nobody requested."""
+    arrived = int(1_000 * (time.time() - 3 * 3_600))
+    for number in range(40):
+        item = {"model": "claims", "item_id": f"claim-{number}"}
+        predicted = {"predicted_class": "refused" if number % 4 else "paid", "score": 0.8}
+        value = json.dumps(item | predicted).encode()
+        topic = deployment.settings.kafka.topics.predictions
+        deployment.producer.send(topic, value, key=item["item_id"].encode(), timestamp_ms=arrived)
+        if number % 4 == 0:
+            label = item | {"true_class": "paid" if number % 8 else "refused"}
+            deployment.send("labels", json.dumps(label).encode(), item["item_id"])
+    deployment.producer.flush()
+
 
 OF_TARGETS = (
     "credence_group_accuracy_below_threshold_probability",
@@ -185,7 +208,9 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
     deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
     before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")
     assert alerts
-    deployment.config.write_text(f"{before}{ALERTS}{after}")
+    document = yaml.safe_load(f"{before}{ALERTS}{after}")
+    document["models"]["claims"] = CLAIMS
+    deployment.config.write_text(yaml.safe_dump(document, sort_keys=False))
     labeller = Labeller(deployment)
     folder = tmp_path_factory.mktemp("prometheus")
     with ExitStack() as stack:
@@ -203,6 +228,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
         deployment.send("predictions", b"{", "a-key")
         deployment.send_predictions(range(600))
         labelled.send(range(400))
+        send_claims(deployment)
         fresh = itertools.count(600, 10)
 
         def go_on() -> None:
@@ -259,6 +285,7 @@ BINARY = {
     "ensemble": "pool",
 }
 CROWD = {"job": ALL, "model": "crowd", "grouping": "all", "group": ["all"]}
+OF_CLAIMS = {"job": ALL, "model": "claims", "grouping": "all", "group": ["all"]}
 CONTEST = {"job": ALL, "model": "contest", "grouping": "all", "group": ["all"], "challenge": "next"}
 
 
@@ -280,6 +307,8 @@ def _choices(query: DashboardQuery) -> list[Values]:
         return [CONTEST]
     if _asked_of_annotators(query):
         return [CROWD]
+    if "credence_model_selection_bias_" in query.expression:
+        return [OF_CLAIMS]
     if _asked_of_performance(query) or _asked_of_an_ensemble(query):
         return [BINARY]
     of_regions = _asked_of_a_target(query) or _asked_of_evidence(query)
@@ -339,7 +368,7 @@ def test_two_replicas_are_drawn_as_one(scraped: Scraped, query: DashboardQuery) 
 
 def test_jobs_and_models_are_offered_as_they_are_scraped(scraped: Scraped) -> None:
     assert scraped.options(MODEL_BOARD, "job", REGIONS) == ["credence"]
-    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["contest", "crowd", "mail", "sorter"]
+    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["claims", "contest", "crowd", "mail", "sorter"]
 
 
 def test_assessments_of_performance_are_offered_and_no_others(scraped: Scraped) -> None:
