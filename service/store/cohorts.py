@@ -148,7 +148,10 @@ class CohortStore(ModelStore):
             return parse_summary(self._connection.client.hgetall(self._keys.cohorts))
 
     def advance(self, *, epoch: int, now: float, most: int = MOST_DIGESTS_PER_ROUND) -> int:
-        """Thin out, close and remove what is due, in order of time; how many outcomes it added.
+        """Thin out, close and remove what is due; how many outcomes it added.
+
+        Cohorts close in the order of time: no one does before an earlier one that is incomplete. Else hours
+        without late labels would count first, and these may be hours with few errors.
 
         It stops after about `most` items, and goes on there when it is called again.
 
@@ -158,8 +161,11 @@ class CohortStore(ModelStore):
         """
         summary = self.summary()
         excess, left, outcomes = summary.closed - self._join_items, most, 0
+        earlier_waits = False
         for cohort in summary.cohorts:
-            for step in self._steps(cohort, now, excess=excess):
+            steps = self._steps(cohort, now, excess=excess, earlier_waits=earlier_waits)
+            earlier_waits = earlier_waits or (cohort.state == "o" and "close" not in steps)
+            for step in steps:
                 count, added, finished = self._run(cohort, step, epoch=epoch, now=now, most=left)
                 left -= max(count, _LEAST_PER_STEP)
                 outcomes += added
@@ -169,13 +175,13 @@ class CohortStore(ModelStore):
                     return outcomes
         return outcomes
 
-    def _steps(self, cohort: Cohort, now: float, *, excess: int) -> list[_Step]:
+    def _steps(self, cohort: Cohort, now: float, *, excess: int, earlier_waits: bool) -> list[_Step]:
         """What is to be done with a cohort, in this order."""
         is_over = now >= cohort.end + self._join_seconds
         if cohort.state == "x":
             return ["remove"] if is_over else ["empty"] if cohort.items else []
         steps: list[_Step] = []
-        if cohort.state == "c" or (cohort.is_open and self._is_complete(cohort, now)):
+        if cohort.state == "c" or (cohort.is_open and not earlier_waits and self._is_complete(cohort, now)):
             steps.append("close")
         elif cohort.is_open and cohort.thin:
             steps.append("thin")

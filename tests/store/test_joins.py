@@ -81,12 +81,26 @@ def test_self_selected_labels_wait_though_every_item_has_one(connection: Connect
     assert site.close(LAST_DAY - 1) == 0
 
 
-def test_cohorts_close_in_order_of_time_and_an_incomplete_one_holds_up_none(site: JoinSite) -> None:
+def test_an_incomplete_cohort_holds_up_later_ones(site: JoinSite) -> None:
     for number, item in enumerate("abc"):
         site.predict(item, at=BEGIN + number * HOUR)
     site.label_all([("c", "cat"), ("a", "cat")], at=BEGIN + 3 * HOUR)
-    assert site.close(BEGIN + 4 * HOUR) == 2
-    assert [entry.fact.item_id for entry in site.entries()] == ["a", "c"]
+    # Else hours whose errors are labelled late would count after those without errors.
+    assert site.close(BEGIN + 4 * HOUR) == 1
+    site.label("b", at=BEGIN + 5 * HOUR)
+    assert site.close(BEGIN + 5 * HOUR) == 2
+    assert [entry.fact.item_id for entry in site.entries()] == ["a", "b", "c"]
+
+
+def test_a_cohort_that_late_predictions_open_again_holds_up_none(site: JoinSite) -> None:
+    site.predict("a", at=BEGIN)
+    site.label("a", at=BEGIN + 60)
+    assert site.close(BEGIN + 2 * HOUR) == 1
+    site.predict("late", at=BEGIN + 60)
+    site.predict("b", at=BEGIN + 2 * HOUR)
+    site.label("b", at=BEGIN + 3 * HOUR)
+    assert site.close(BEGIN + 4 * HOUR) == 1
+    assert [entry.fact.item_id for entry in site.entries()] == ["a", "b"]
 
 
 def test_labels_in_any_order_leave_the_one_with_the_latest_time(connection: Connection) -> None:
