@@ -61,20 +61,36 @@ def impute_items(
         return None
     items = _answered(index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory)
     draws = ledger.absent_memory.learned(items)
-    cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
+    cells, of_rows = _ordered_cells(index, labels.cells[sought])
     strata = _strata(index, cells)
-    masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
-    counts = summed(of_rows.ravel(), labels.freshness[sought], len(cells))
+    masses = np.bincount(of_rows, (labels.weights * labels.freshness)[sought], len(cells))
+    counts = summed(of_rows, labels.freshness[sought], len(cells))
     drawn = _imputed(draws.accuracies(strata.scores, strata.levels), counts)
     chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
     imputed = []
     for number, accuracies in enumerate(chosen):
-        filled = _filled(labels, sought, accuracies[of_rows.ravel()], index.cells.classes)
+        filled = _filled(labels, sought, accuracies[of_rows], index.cells.classes)
         imputed.append(extremes(filled, index.cells.classes)[number % 2])
     known = replace(labels, true_classes=np.where(sought, NO_CLASS, labels.true_classes))
     return ImputedItems(
         tuple(imputed), known, _selection_bias(labels, waited, absent, sought, drawn @ masses)
     )
+
+
+def _ordered_cells(index: GroupIndex, cells: Indices) -> tuple[Indices, Indices]:
+    """The label cells that some rows are of, and the place of each row's among these.
+
+    They are in the order of their values, classes and bins. Their numbers depend on how outcomes came, and
+    draws are made, and ties are broken, in this order.
+    """
+    found, of_rows = np.unique(cells, return_inverse=True)
+    keys = [index.cells.bins[found], index.cells.classes[found]]
+    for attribute in index.space.attributes:
+        names, numbers = index.cells.values(attribute)
+        ranks = np.argsort(np.argsort(np.array(names)))
+        keys.append(ranks[numbers[found]])
+    order = np.lexsort(keys)
+    return found[order], np.argsort(order)[of_rows.ravel()]
 
 
 def _strata(index: GroupIndex, cells: Indices) -> Strata:

@@ -49,8 +49,12 @@ def weighed(
     traffic: dict[str, int],
     before: dict[str, int] | None = None,
     unanswered: frozenset[int] = frozenset(),
+    trimmed: int = 0,
 ) -> tuple[WeightedLabels, GroupIndex]:
-    """Labels with their weights; `before` is the traffic until second 5."""
+    """Labels with their weights; `before` is the traffic until second 5.
+
+    The first `trimmed` entries are read, and then forgotten.
+    """
     ledger = OutcomeLedger(SPACE, unrequested=items)
     ledger.fold(
         [
@@ -58,6 +62,8 @@ def weighed(
             for number, each in enumerate(entries)
         ]
     )
+    ledger.place()
+    ledger.forget((trimmed, 0))
     ledger.place()
     seen, history = counted(traffic), None
     if before is not None:
@@ -201,3 +207,24 @@ def test_the_same_outcomes_are_imputed_alike() -> None:
     first, again = (weighed(entries, "unknown", traffic={NORTH: 100})[0] for _ in range(2))
     for one, other in zip(first.imputed, again.imputed, strict=True):
         np.testing.assert_array_equal(one.freshness, other.freshness)
+
+
+def test_imputations_do_not_depend_on_what_was_trimmed() -> None:
+    regions = ["west", NORTH, "east", SOUTH, "centre"]
+    trimmed = [each for region in reversed(regions) for each in entries_of(region, ["cat"], items=[0])]
+    entries = list[OutcomeEntry]()
+    for number, region in enumerate(regions, 1):
+        entries += entries_of(region, ["cat"] * 20 + [ABSENT] * 20, items=range(100, 140))
+        entries += entries_of(
+            region, ["cat"] * (2 * number) + ["dog"] * 6, items=range(120, 126 + 2 * number), requested=True
+        )
+    traffic = dict.fromkeys(regions, 40)
+    running, index = weighed(trimmed + entries, "unknown", traffic=traffic, trimmed=len(trimmed))
+    restarted, fresh = weighed(entries, "unknown", traffic=traffic)
+    for grouping in (ALL, "region"):
+        for found, expected in zip(
+            ends(running, index, grouping), ends(restarted, fresh, grouping), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert running.selection_bias is not None and restarted.selection_bias is not None
+    np.testing.assert_allclose(running.selection_bias, restarted.selection_bias, atol=1e-9)
