@@ -78,8 +78,7 @@ class OutcomePairs:
 
     def merge(self, rows: OutcomeRows, row: int, twin: int, sources: LabelSources) -> None:
         """Let a requested outcome count for an unrequested one, too; both must count in no sum."""
-        keys = rows.outcome_keys()
-        key, other = int(keys[row]), int(keys[twin])
+        key, other = (int(rows.outcome_keys(slice(each, each + 1))[0]) for each in (row, twin))
         self._unrequested[key], self._requested[other] = other, key
         self._before[key] = {name: rows[name][row] for name in _MERGED}
         labelled, arrived = (
