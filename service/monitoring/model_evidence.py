@@ -179,7 +179,8 @@ def _labelled(
     """
     labelled: _Labelled = {}
     for name, grouping in sorted(index.space.groupings.items()):
-        if grouping.is_by_votes or not (name in base.states or ledger.is_sample_of(name).any()):
+        sampled = ledger.is_sample_of(name, unanswered=unanswered).any()
+        if grouping.is_by_votes or not (name in base.states or sampled):
             continue
         groups = index[name]
         groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))

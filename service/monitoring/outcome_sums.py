@@ -51,13 +51,17 @@ class SummedOutcomes(OutcomeFold):
         """Of every code in `sums`, whether labels were requested for a grouping [sources]."""
         return np.array([grouping in source.groupings for source in self.sources], np.bool_)
 
-    def is_sample_of(self, grouping: str) -> Flags:
+    def is_sample_of(self, grouping: str, *, unanswered: Collection[int] = ()) -> Flags:
         """Of every code in `sums`, whether labels are a random sample within a grouping's groups [sources].
 
         These were requested for the grouping, or are of an even sample of all traffic, unless groups are by
-        votes.
+        votes. A self-selected label in place of a requested one is none, unless items without a label for the
+        same reason count as well (`unanswered`).
         """
         requested, by = self.is_requested_for(grouping), self._space.groupings.get(grouping)
+        if self.unrequested is not None and not self.samples_traffic:
+            chosen = [source.instead_of in (None, *unanswered) for source in self.sources]
+            requested &= np.array(chosen, np.bool_)
         if not self.samples_traffic or by is None or by.is_by_votes:
             return requested
         return requested | self.of_traffic
@@ -251,6 +255,6 @@ class SummedOutcomes(OutcomeFold):
         without a label count for these reasons.
         """
         of_sums = groups[self._sums.cells]
-        asked = self.is_sample_of(grouping)[self._sums.sources] & (of_sums < group_count)
+        asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources] & (of_sums < group_count)
         asked &= self._counts(self._sums.true_classes, unanswered)
         return self._sums.tallies.of_groups(asked, of_sums, group_count)

@@ -197,7 +197,7 @@ class OutcomeLedger(SummedOutcomes):
         Of those without a label, those for these reasons.
         """
         rows, of_sums = self._rows, self._sums.cells
-        asked = self.is_sample_of(grouping)[self._sums.sources]
+        asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources]
         asked &= self._counts(self._sums.true_classes, unanswered)
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         places, suspected = self._places(grouping)

@@ -18,11 +18,12 @@ from service.domain.groupings import ALL, ByAttribute, ByClass, Everything
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import due_checkpoint, model_evidence
+from service.monitoring.outcome_aggregates import EXPIRED_CLASS
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.weighted_labels import weigh_labels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
-from service.store.records import ABSENT, Fact, LabelFact
+from service.store.records import ABSENT, EXPIRED, Fact, LabelFact
 
 REGIONS = ("north", "south")
 SPACE = CellSpace(
@@ -40,6 +41,7 @@ MODEL = ModelSettings.model_validate(
     }
 )
 LIMIT = 40
+RETRACTED = "retracted"
 
 
 def entry(
@@ -110,6 +112,43 @@ def test_requests_are_evidence_as_if_there_were_no_self_selected_labels() -> Non
     assert found.keys() == alone.keys() == {"region"}
     for name, values in vars(found["region"].state).items():
         np.testing.assert_allclose(values, getattr(alone["region"].state, name), err_msg=name)
+
+
+@pytest.mark.parametrize("reason", [EXPIRED, RETRACTED])
+def test_complaints_about_requests_that_ended_without_a_label_are_no_evidence(reason: str) -> None:
+    entries, answered = list[OutcomeEntry](), list[OutcomeEntry]()
+    for number in range(0, 600, 6):
+        asked = entry(number, number % 30 > 0, requested=True)
+        if number % 12:
+            answered.append(asked)
+        elif reason == EXPIRED:
+            label = LabelFact("", float(number), "", unanswered=EXPIRED)
+            asked = OutcomeEntry(asked.position, asked.of, asked.assessment, asked.fact, label)
+        entries.append(asked)
+        if number % 12 == 0 and reason == RETRACTED:
+            retracted = LabelFact("", number + 1.0, "")
+            entries.append(
+                OutcomeEntry((1_000 * number + 1, 0), asked.position, "ask", asked.fact, retracted)
+            )
+        entries.append(entry(number + 1, None if number % 12 else False, region="north", item=number))
+    ledger, alone = ledger_of(entries, "unknown"), ledger_of(answered, "unknown")
+    found, expected = evidence(ledger), evidence(alone)
+    assert found["region"].state.labels.sum() == 50
+    for name, values in vars(found["region"].state).items():
+        np.testing.assert_allclose(values, getattr(expected["region"].state, name), err_msg=name)
+    weights = weigh_labels(index_of(ledger), ledger, decay=0.0, run_length=100.0, now=1e9)
+    others = weigh_labels(index_of(alone), alone, decay=0.0, run_length=100.0, now=1e9)
+    np.testing.assert_allclose(weights.changed["region"], others.changed["region"])
+
+
+def test_a_complaint_replaces_the_worst_case_of_its_request() -> None:
+    asked = entry(0, True, requested=True)
+    label = LabelFact("", 0.0, "", unanswered=EXPIRED)
+    asked = OutcomeEntry(asked.position, asked.of, asked.assessment, asked.fact, label)
+    ledger = ledger_of([asked, entry(1, False, region="north", item=0)], "unknown")
+    assert not len(ledger.label_sequence("region").places)
+    sequence = ledger.label_sequence("region", unanswered={EXPIRED_CLASS})
+    assert (sequence.unanswered.tolist(), sequence.correct.tolist()) == ([False], [False])
 
 
 def test_absent_labels_lower_evidence_at_least_as_much_as_any_labels_would() -> None:
