@@ -226,5 +226,32 @@ def test_imputations_do_not_depend_on_what_was_trimmed() -> None:
             ends(running, index, grouping), ends(restarted, fresh, grouping), strict=True
         ):
             np.testing.assert_allclose(found, expected, atol=1e-9)
-    assert running.selection_bias is not None and restarted.selection_bias is not None
+    assert running.selection_bias is not None
+    assert restarted.selection_bias is not None
     np.testing.assert_allclose(running.selection_bias, restarted.selection_bias, atol=1e-9)
+
+
+@pytest.mark.parametrize("answers", [[], ["dog"] * 10, ["cat"] * 10])
+def test_if_no_answer_says_otherwise_ends_are_those_of_the_worst_case(answers: list[str]) -> None:
+    labels = ["cat"] * 9_000 + ["dog"] * 1_000 + [ABSENT] * 10_000
+    entries = entries_of(NORTH, labels, items=range(20_000))
+    entries += entries_of(NORTH, answers, items=range(10_000, 10_000 + len(answers)), requested=True)
+    found, index = weighed(entries, "unknown", traffic={NORTH: 20_000})
+    (lower,), (upper,) = ends(found, index)
+    assert found.selection_bias is not None
+    bias = np.quantile(found.selection_bias, (0.025, 0.975))
+    if "cat" not in answers:
+        assert 0.435 < lower < 0.45
+        assert 0.45 < bias[1] < 0.46
+    if "dog" not in answers:
+        assert 0.95 < upper < 0.96
+        assert -0.06 < bias[0] < -0.05
+    assert (upper - lower > 0.4) == (not answers)
+
+
+def test_with_correct_and_incorrect_answers_no_end_is_the_worst_case() -> None:
+    entries = entries_of(NORTH, ["cat"] * 500 + [ABSENT] * 500, items=range(1_000))
+    entries += entries_of(NORTH, ["cat"] * 5 + ["dog"] * 5, items=range(500, 510), requested=True)
+    found, index = weighed(entries, "unknown", traffic={NORTH: 1_000})
+    (lower,), (upper,) = ends(found, index)
+    assert 0.53 < lower < upper < 0.97
