@@ -9,6 +9,7 @@ import numpy as np
 from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, CellSpace
+from service.domain.request_order import NO_PLACE
 from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import (
@@ -18,6 +19,7 @@ from service.monitoring.outcome_aggregates import (
     SKIPPED_CLASS,
     OutcomeSums,
     SumTallies,
+    counting_in,
 )
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
@@ -247,14 +249,38 @@ class SummedOutcomes(OutcomeFold):
         return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
 
     def tallies(
-        self, grouping: str, groups: Indices, group_count: int, *, unanswered: Collection[int] = ()
+        self,
+        grouping: str,
+        groups: Indices,
+        group_count: int,
+        *,
+        unanswered: Collection[int] = (),
+        trimmed: bool = False,
     ) -> SumTallies:
         """How many outcomes of a grouping's sample are in every group, and which [G].
 
         `groups` has the group of every label cell, or `group_count` of one that is in none [cells]. Those
-        without a label count for these reasons.
+        without a label count for these reasons. If outcomes that count were `trimmed`, those are left out
+        whose prediction may be one of them.
         """
         of_sums = groups[self._sums.cells]
-        asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources] & (of_sums < group_count)
-        asked &= self._counts(self._sums.true_classes, unanswered)
-        return self._sums.tallies.of_groups(asked, of_sums, group_count)
+        asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources]
+        asked &= self._counts(self._sums.true_classes, unanswered) & (of_sums < group_count)
+        found = self._sums.tallies.of_groups(asked, of_sums, group_count)
+        if trimmed:
+            out = counting_in(asked, np.where(self._may_count_already(), self._rows["sum"], NONE))
+            found.remove(of_sums[self._rows["sum"][out]], self._rows.marks(out))
+        return found
+
+    def _may_count_already(self) -> Flags:
+        """Rows whose prediction may have had another outcome that was trimmed [rows].
+
+        It would stand before the beginning of the stream, and be later than the prediction. If both outcomes
+        of a prediction are there, nothing was trimmed.
+        """
+        rows = self._rows
+        if self.unrequested is None or not len(rows):
+            return np.zeros(len(rows), np.bool_)
+        since = rows["milliseconds"][0] / 1_000
+        alone: Flags = rows["unrequested"] | (rows["place_in_traffic"] == NO_PLACE)
+        return alone & (rows["predicted_at"] < since)

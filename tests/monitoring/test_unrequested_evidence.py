@@ -45,13 +45,20 @@ RETRACTED = "retracted"
 
 
 def entry(
-    number: int, right: bool | None, *, region: str = "", requested: bool = False, item: int = -1
+    number: int,
+    right: bool | None,
+    *,
+    region: str = "",
+    requested: bool = False,
+    item: int = -1,
+    ago: float = 1_000.0,
 ) -> OutcomeEntry:
-    """An outcome of second `number`; None without a label."""
+    """An outcome of second `number`; None without a label. It was predicted `ago` seconds before `item`."""
     region, item = region or REGIONS[number % 2], number if item < 0 else item
     drawn = (f"r{number}", f"i{item}", "region", region) if requested else ("", f"i{item}", ALL, ALL)
     definition = definitions(SPACE)["region"] if requested else b""
-    predicted, arrived = item - 1_000.0, float(number) if requested else item - 999.0
+    predicted = item - ago
+    arrived = float(number) if requested else predicted + 1
     fact = Fact(*drawn, "cat", 0.7, {"region": region}, predicted, arrived, definition=definition)
     label = LabelFact("cat" if right else "dog", float(number), "")
     if right is None:
@@ -202,12 +209,8 @@ labels = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=25)
-@given(labels, st.integers(3, 11))
-def test_what_the_stream_lets_go_of_goes_on_to_count(
-    said: list[tuple[bool | None, bool]], every: int
-) -> None:
-    entries = [entry(number, right, requested=requested) for number, (right, requested) in enumerate(said)]
+def trimmed_evidence(entries: list[OutcomeEntry], every: int) -> dict[str, GroupingEvidence]:
+    """From a stream that keeps few outcomes, and the checkpoint."""
     checkpoint, ledger = None, OutcomeLedger(SPACE, unrequested="census")
     for begin in range(0, len(entries), every):
         ledger.fold(entries[begin : begin + every])
@@ -225,10 +228,42 @@ def test_what_the_stream_lets_go_of_goes_on_to_count(
         )
         if due is not None:  # as it is stored
             checkpoint = msgspec.msgpack.decode(msgspec.msgpack.encode(due), type=EvidenceCheckpoint)
-    found, expected = evidence(ledger, checkpoint), evidence(ledger_of(entries))
+    return evidence(ledger, checkpoint)
+
+
+@settings(deadline=None, max_examples=25)
+@given(labels, st.integers(3, 11))
+def test_what_the_stream_lets_go_of_goes_on_to_count(
+    said: list[tuple[bool | None, bool]], every: int
+) -> None:
+    entries = [
+        entry(number, right, requested=requested, ago=0.0) for number, (right, requested) in enumerate(said)
+    ]
+    found, expected = trimmed_evidence(entries, every), evidence(ledger_of(entries))
     assert found.keys() == expected.keys()
     for name, there in found.items():
         assert there.watched.numbers.tolist() == expected[name].watched.numbers.tolist()
         for column, values in vars(there.state).items():
             estimated = getattr(expected[name].state, column)
             assert values == pytest.approx(estimated, nan_ok=True, rel=1e-9, abs=1e-9), column
+
+
+@pytest.mark.parametrize("lag", [1, 3, 8, 15, 30, 60])
+@pytest.mark.parametrize("census_first", [False, True])
+def test_a_prediction_of_which_one_outcome_was_trimmed_counts_once(lag: int, *, census_first: bool) -> None:
+    entries = [
+        each
+        for item in range(0, 400, 2)
+        for each in (
+            entry(item, item % 3 > 0, requested=not census_first, region="north", item=item, ago=0.0),
+            entry(
+                item + 2 * lag + 1, item % 3 > 0, requested=census_first, region="north", item=item, ago=0.0
+            ),
+        )
+    ]
+    entries.sort(key=lambda each: each.position)
+    found = trimmed_evidence(entries, 5)
+    assert found["region"].state.labels.max() <= 200
+    assert found["class"].state.labels.max() == 200  # nobody requests labels by class
+    if not census_first or lag <= 3:
+        assert found["region"].state.labels.max() == 200
