@@ -283,4 +283,5 @@ class SummedOutcomes(OutcomeFold):
             return np.zeros(len(rows), np.bool_)
         since = rows["milliseconds"][0] / 1_000
         alone: Flags = rows["unrequested"] | (rows["place_in_traffic"] == NO_PLACE)
-        return alone & (rows["predicted_at"] < since)
+        early: Flags = rows["predicted_at"] < since
+        return alone & early
