@@ -77,7 +77,7 @@ class AccuracyDraws:
 def draw_accuracies(items: AnsweredItems, seed: int = 0, *, kept_sweeps: int = _KEPT) -> AccuracyDraws:
     """Learn from requested items.
 
-    It takes a fifth of a second with 100 strata, and time in proportion to them if there are more. What
+    It takes a fifth of a second with few strata, and several seconds with 5,000. What
     other data said is no start: else estimates would depend on when a process was started.
     """
     chains = Chains(items, np.random.default_rng(seed))
