@@ -28,6 +28,7 @@ from service.statistics.groups import Labels
 IMPUTATIONS: Final = 20
 _ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
 _LEAST: Final = 1e-9
+_EXTREMES: Final = 500  # draws of either end, if nothing is known
 _ALIKE: Final = 2  # factors whose levels hardly differ beyond their scores: score bins and predicted classes
 
 
@@ -60,21 +61,44 @@ def impute_items(
     if not sought.any():
         return None
     items = _answered(index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory)
-    draws = ledger.absent_memory.learned(items)
-    cells, of_rows = np.unique(labels.cells[sought], return_inverse=True)
+    cells, of_rows = _ordered_cells(index, labels.cells[sought])
     strata = _strata(index, cells)
-    masses = np.bincount(of_rows.ravel(), (labels.weights * labels.freshness)[sought], len(cells))
-    counts = summed(of_rows.ravel(), labels.freshness[sought], len(cells))
-    drawn = _imputed(draws.accuracies(strata.scores, strata.levels), counts)
-    chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
+    masses = np.bincount(of_rows, (labels.weights * labels.freshness)[sought], len(cells))
+    counts = summed(of_rows, labels.freshness[sought], len(cells))
+    if items.has_answers:
+        draws = ledger.absent_memory.learned(items)
+        drawn = _imputed(draws.accuracies(strata.scores, strata.levels), counts)
+        _extend_ends(
+            drawn, drawn @ masses, none_correct=items.may_all_be(0), none_incorrect=items.may_all_be(1)
+        )
+        chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
+    else:
+        drawn = np.repeat([0.0, 1.0], _EXTREMES)[:, None] * np.ones(len(cells))
+        chosen = drawn[_EXTREMES - IMPUTATIONS // 2 :][:IMPUTATIONS]
     imputed = []
     for number, accuracies in enumerate(chosen):
-        filled = _filled(labels, sought, accuracies[of_rows.ravel()], index.cells.classes)
+        filled = _filled(labels, sought, accuracies[of_rows], index.cells.classes)
         imputed.append(extremes(filled, index.cells.classes)[number % 2])
     known = replace(labels, true_classes=np.where(sought, NO_CLASS, labels.true_classes))
     return ImputedItems(
         tuple(imputed), known, _selection_bias(labels, waited, absent, sought, drawn @ masses)
     )
+
+
+def _ordered_cells(index: GroupIndex, cells: Indices) -> tuple[Indices, Indices]:
+    """The label cells that some rows are of, and the place of each row's among these.
+
+    They are in the order of their values, classes and bins. Their numbers depend on how outcomes came, and
+    draws are made, and ties are broken, in this order.
+    """
+    found, of_rows = np.unique(cells, return_inverse=True)
+    keys = [index.cells.bins[found], index.cells.classes[found]]
+    for attribute in index.space.attributes:
+        names, numbers = index.cells.values(attribute)
+        ranks = np.argsort(np.argsort(np.array(names)))
+        keys.append(ranks[numbers[found]])
+    order = np.lexsort(keys)
+    return found[order], np.argsort(order)[of_rows.ravel()]
 
 
 def _strata(index: GroupIndex, cells: Indices) -> Strata:
@@ -152,6 +176,20 @@ def _imputed(accuracies: Floats, counts: Floats) -> Floats:
     whole = np.maximum(np.rint(counts), 1.0).astype(np.int64)
     drawn = np.random.default_rng(3).binomial(whole, np.clip(accuracies, 0.0, 1.0)) / whole
     return np.asarray(drawn, np.float64)
+
+
+def _extend_ends(drawn: Floats, totals: Floats, *, none_correct: bool, none_incorrect: bool) -> None:
+    """Let the lower half of the draws be 0, or the upper half 1, if the data agree with that.
+
+    Near 0 and 1 no prior gives intervals that hold: this is the modified interval of Jeffreys (Brown, Cai and
+    DasGupta, Statistical Science 2001). Half, because it is not known either how many items have a label.
+    `totals` say which draws are low [D].
+    """
+    order, count = np.argsort(totals, kind="stable"), len(drawn) // 2
+    if none_correct:
+        drawn[order[:count]] = 0.0
+    if none_incorrect:
+        drawn[order[-count:]] = 1.0
 
 
 def _chosen(drawn: Floats, shares: Floats, *, halved: bool) -> Floats:

@@ -120,6 +120,9 @@ class Source(NamedTuple):
     # then `draws` are only the requests of the same items
     of_traffic: bool = False
     absent: bool = False  # whether such a label did not come
+    # why the request has no label of its own, if the unrequested one counts in its place: what is in place
+    # of a class (`outcome_aggregates`), or `NO_CLASS` if its label was retracted
+    instead_of: int | None = None
 
     @property
     def groupings(self) -> frozenset[str]:
@@ -142,9 +145,9 @@ class Source(NamedTuple):
         evenly = (self.groupings - self.by_value) | (further.groupings - further.by_value)
         return self._replace(draws=configured or draws, by_value=(self.by_value | further.by_value) - evenly)
 
-    def with_unrequested(self, *, absent: bool) -> Source:
+    def with_unrequested(self, *, absent: bool, instead_of: int | None = None) -> Source:
         """The same of an item that waited for an unrequested label, too."""
-        return self._replace(any_vote=False, of_traffic=True, absent=absent)
+        return self._replace(any_vote=False, of_traffic=True, absent=absent, instead_of=instead_of)
 
 
 def unrequested_source(*, absent: bool) -> Source:

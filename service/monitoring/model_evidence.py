@@ -55,12 +55,16 @@ def model_evidence(
     """
     base = Checkpoint(checkpoint, index.space, reference)
     unanswered = unanswered_requests(settings, ledger).any_class
-    labelled = _labelled(index, ledger, base, unanswered)
+    twice = _may_count_twice(settings, ledger, base)
+    labelled = _labelled(index, ledger, base, unanswered, twice)
     opened = open_places(open_requests, settings, base.keys)
     order = _arrival_order(base, _first_places(ledger, labelled, opened, base))
     numbers = {key: number for number, key in enumerate(order, start=1)}
     shared = Counter(base.keys[name] for name in labelled)
-    labels_of = {name: _labels_of(ledger, name, groups, unanswered) for name, (groups, _) in labelled.items()}
+    labels_of = {
+        name: _labels_of(ledger, name, groups, unanswered, trimmed=name in twice)
+        for name, (groups, _) in labelled.items()
+    }
     found: dict[str, GroupingEvidence] = {}
     for name, (groups, tallies) in labelled.items():
         key = base.keys[name]
@@ -117,7 +121,7 @@ def due_checkpoint(
         before={},
         until=place + 1,
     )
-    firsts = _first_places(ledger, _labelled(index, ledger, base, ()), {}, base)
+    firsts = _first_places(ledger, _labelled(index, ledger, base, (), ()), {}, base)
     return EvidenceCheckpoint(
         position=place,
         reference=reference,
@@ -169,32 +173,55 @@ def first_open(opened: Mapping[GroupKey, int], key: str, groups: Iterable[str]) 
     )
 
 
+def _may_count_twice(settings: ModelSettings, ledger: OutcomeLedger, base: Checkpoint) -> Collection[str]:
+    """Groupings in which a prediction may have two outcomes, of which the checkpoint may know one.
+
+    Both of them count only in groupings that labels are requested for.
+    """
+    if not (ledger.samples_traffic and base.position):
+        return ()
+    return {assessment.asked_grouping for assessment in settings.assessments.values()}
+
+
 def _labelled(
-    index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint, unanswered: Collection[int]
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    base: Checkpoint,
+    unanswered: Collection[int],
+    twice: Collection[str],
 ) -> _Labelled:
     """Of every grouping with evidence the groups that have traffic, and which labels they have.
 
-    Items without a label for the reasons `unanswered` count as well.
+    Items without a label for the reasons `unanswered` count as well. In the groupings `twice`, predictions
+    are left out of which the checkpoint may know another outcome.
     `OTHER` has no evidence: values come into it and leave it, so its labels are no even sample of it.
     """
     labelled: _Labelled = {}
     for name, grouping in sorted(index.space.groupings.items()):
-        if grouping.is_by_votes or not (name in base.states or ledger.is_sample_of(name).any()):
+        sampled = ledger.is_sample_of(name, unanswered=unanswered).any()
+        if grouping.is_by_votes or not (name in base.states or sampled):
             continue
         groups = index[name]
         groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
-        tallies = ledger.tallies(name, groups.numbers, len(groups.names), unanswered=unanswered)
+        tallies = ledger.tallies(
+            name, groups.numbers, len(groups.names), unanswered=unanswered, trimmed=name in twice
+        )
         if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies
     return labelled
 
 
 def _labels_of(
-    ledger: OutcomeLedger, name: str, groups: Groups, unanswered: Collection[int] = ()
+    ledger: OutcomeLedger,
+    name: str,
+    groups: Groups,
+    unanswered: Collection[int] = (),
+    *,
+    trimmed: bool = False,
 ) -> LabelsOf:
     def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
         cells = np.append(which, False)[groups.numbers]
-        labels = ledger.label_sequence(name, cells, unanswered=unanswered)
+        labels = ledger.label_sequence(name, cells, unanswered=unanswered, trimmed=trimmed)
         return labels, groups.cells[labels.cells]
 
     return labels_of

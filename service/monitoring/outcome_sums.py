@@ -9,6 +9,7 @@ import numpy as np
 from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, CellSpace
+from service.domain.request_order import NO_PLACE
 from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import (
@@ -18,6 +19,7 @@ from service.monitoring.outcome_aggregates import (
     SKIPPED_CLASS,
     OutcomeSums,
     SumTallies,
+    counting_in,
 )
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
@@ -51,13 +53,17 @@ class SummedOutcomes(OutcomeFold):
         """Of every code in `sums`, whether labels were requested for a grouping [sources]."""
         return np.array([grouping in source.groupings for source in self.sources], np.bool_)
 
-    def is_sample_of(self, grouping: str) -> Flags:
+    def is_sample_of(self, grouping: str, *, unanswered: Collection[int] = ()) -> Flags:
         """Of every code in `sums`, whether labels are a random sample within a grouping's groups [sources].
 
         These were requested for the grouping, or are of an even sample of all traffic, unless groups are by
-        votes.
+        votes. A self-selected label in place of a requested one is none, unless items without a label for the
+        same reason count as well (`unanswered`).
         """
         requested, by = self.is_requested_for(grouping), self._space.groupings.get(grouping)
+        if self.unrequested is not None and not self.samples_traffic:
+            chosen = [source.instead_of in (None, *unanswered) for source in self.sources]
+            requested &= np.array(chosen, np.bool_)
         if not self.samples_traffic or by is None or by.is_by_votes:
             return requested
         return requested | self.of_traffic
@@ -243,14 +249,39 @@ class SummedOutcomes(OutcomeFold):
         return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
 
     def tallies(
-        self, grouping: str, groups: Indices, group_count: int, *, unanswered: Collection[int] = ()
+        self,
+        grouping: str,
+        groups: Indices,
+        group_count: int,
+        *,
+        unanswered: Collection[int] = (),
+        trimmed: bool = False,
     ) -> SumTallies:
         """How many outcomes of a grouping's sample are in every group, and which [G].
 
         `groups` has the group of every label cell, or `group_count` of one that is in none [cells]. Those
-        without a label count for these reasons.
+        without a label count for these reasons. If outcomes that count were `trimmed`, those are left out
+        whose prediction may be one of them.
         """
         of_sums = groups[self._sums.cells]
-        asked = self.is_sample_of(grouping)[self._sums.sources] & (of_sums < group_count)
-        asked &= self._counts(self._sums.true_classes, unanswered)
-        return self._sums.tallies.of_groups(asked, of_sums, group_count)
+        asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources]
+        asked &= self._counts(self._sums.true_classes, unanswered) & (of_sums < group_count)
+        found = self._sums.tallies.of_groups(asked, of_sums, group_count)
+        if trimmed:
+            out = counting_in(asked, np.where(self._may_count_already(), self._rows["sum"], NONE))
+            found.remove(of_sums[self._rows["sum"][out]], self._rows.marks(out))
+        return found
+
+    def _may_count_already(self) -> Flags:
+        """Rows whose prediction may have had another outcome that was trimmed [rows].
+
+        It would stand before the beginning of the stream, and be later than the prediction. If both outcomes
+        of a prediction are there, nothing was trimmed.
+        """
+        rows = self._rows
+        if self.unrequested is None or not len(rows):
+            return np.zeros(len(rows), np.bool_)
+        since = rows["milliseconds"][0] / 1_000
+        alone: Flags = rows["unrequested"] | (rows["place_in_traffic"] == NO_PLACE)
+        early: Flags = rows["predicted_at"] < since
+        return alone & early

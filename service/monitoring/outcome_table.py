@@ -190,16 +190,23 @@ class OutcomeLedger(SummedOutcomes):
         )
 
     def label_sequence(
-        self, grouping: str, cells: Flags | None = None, *, unanswered: Collection[int] = ()
+        self,
+        grouping: str,
+        cells: Flags | None = None,
+        *,
+        unanswered: Collection[int] = (),
+        trimmed: bool = False,
     ) -> LabelSequence:
         """The outcomes that count and are a random sample of a grouping's groups; in some of all [cells].
 
-        Of those without a label, those for these reasons.
+        Of those without a label, those for these reasons. `trimmed` is as in `tallies`.
         """
         rows, of_sums = self._rows, self._sums.cells
-        asked = self.is_sample_of(grouping)[self._sums.sources]
+        asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources]
         asked &= self._counts(self._sums.true_classes, unanswered)
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
+        if trimmed:
+            chosen = chosen[~self._may_count_already()[chosen]]
         places, suspected = self._places(grouping)
         return LabelSequence(
             marks=self._rows.marks(chosen),

@@ -78,22 +78,23 @@ class OutcomePairs:
 
     def merge(self, rows: OutcomeRows, row: int, twin: int, sources: LabelSources) -> None:
         """Let a requested outcome count for an unrequested one, too; both must count in no sum."""
-        keys = rows.outcome_keys()
-        key, other = int(keys[row]), int(keys[twin])
+        key, other = (int(rows.outcome_keys(slice(each, each + 1))[0]) for each in (row, twin))
         self._unrequested[key], self._requested[other] = other, key
         self._before[key] = {name: rows[name][row] for name in _MERGED}
         labelled, arrived = (
             rows["alive"][each] and rows["true_class"][each] >= NO_CLASS for each in (row, twin)
         )
+        reason = int(rows["true_class"][row]) if rows["alive"][row] else NO_CLASS
         if not labelled and arrived:
             for name in ("true_class", "correct", "challenger", "alive", "given_at"):
                 rows[name][row] = rows[name][twin]
         elif not labelled:
-            reason = int(rows["true_class"][row]) if rows["alive"][row] else NO_CLASS
             rows["true_class"][row] = _WAITED.get(reason, ABSENT_CLASS)
             rows["correct"][row] = rows["challenger"][row] = False
             rows["alive"][row] = True
-        source = sources.all[rows["source"][row]].with_unrequested(absent=not arrived)
+        source = sources.all[rows["source"][row]].with_unrequested(
+            absent=not arrived, instead_of=reason if arrived and not labelled else None
+        )
         rows["source"][row] = sources.code(source)
         rows["place_in_traffic"][row] = rows["place"][twin]
         rows["paired"][twin] = True

@@ -82,15 +82,17 @@ class PlacedOutcomes:
 
     def _pair(self, pending: Indices) -> None:
         """Let predictions with two sources of labels be one outcome."""
-        for pair in list(self._pairs.found(self._rows, pending)):
-            self._withdraw(np.array(pair))
+        pairs = list(self._pairs.found(self._rows, pending))
+        self._withdraw(np.array(pairs, np.intp).ravel())
+        for pair in pairs:
             self._pairs.merge(self._rows, *pair, self._sources)
 
     def _split(self, keys: Iterable[int]) -> None:
         """Let these outcomes be what they were without their second source, until the next `place`."""
-        for key, other in self._pairs.partners(keys):
-            places = (self._rows.row(key_position(each)) for each in (key, other))
-            self._withdraw(np.array([row for row in places if row is not None], np.intp))
+        pairs = self._pairs.partners(keys)
+        places = (self._rows.row(key_position(each)) for pair in pairs for each in pair)
+        self._withdraw(np.array([row for row in places if row is not None], np.intp))
+        for key, _ in pairs:
             self._pairs.split(self._rows, key)
 
     def _first_voted(self) -> float:

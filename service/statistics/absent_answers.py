@@ -31,7 +31,7 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.statistics.absent_chains import CHAINS, DEGREES, AnsweredItems, Chains
+from service.statistics.absent_chains import DEGREES, AnsweredItems, Chains
 
 _WARM_UP, _KEPT, _BETWEEN = 150, 50, 2  # sweeps
 _REMEMBERED: Final = 12  # results, of rounds and of estimates for earlier times
@@ -74,14 +74,18 @@ class AccuracyDraws:
         return np.asarray(special.expit(found), np.float64)
 
 
-def draw_accuracies(items: AnsweredItems, seed: int = 0) -> AccuracyDraws:
-    """Learn from requested items; a fifth of a second."""
+def draw_accuracies(items: AnsweredItems, seed: int = 0, *, kept_sweeps: int = _KEPT) -> AccuracyDraws:
+    """Learn from requested items.
+
+    It takes a fifth of a second with few strata, and several seconds with 5,000. What
+    other data said is no start: else estimates would depend on when a process was started.
+    """
     chains = Chains(items, np.random.default_rng(seed))
     for _ in range(_WARM_UP):
         chains.sweep()
         chains.adapt()
     kept = []
-    for _ in range(_KEPT):
+    for _ in range(kept_sweeps):
         for _ in range(_BETWEEN):
             chains.sweep()
         kept.append((chains.intercept.copy(), chains.slope.copy(), chains.log_scales.copy(), chains.copies()))
@@ -96,10 +100,10 @@ class AbsentMemory:
     def __init__(self) -> None:
         self._known: dict[bytes, AccuracyDraws] = {}
 
-    def learned(self, items: AnsweredItems, seed: int = 0) -> AccuracyDraws:
-        """What these items say."""
+    def learned(self, items: AnsweredItems, seed: int = 0, *, kept_sweeps: int = _KEPT) -> AccuracyDraws:
+        """What these items say; `kept_sweeps` depends on the seed alone."""
         key = bytes([seed]) + b"".join(np.ascontiguousarray(each).tobytes() for each in vars(items).values())
-        found = self._known.pop(key, None) or draw_accuracies(items, seed)
+        found = self._known.pop(key, None) or draw_accuracies(items, seed, kept_sweeps=kept_sweeps)
         self._known[key] = found
         for old in list(self._known)[:-_REMEMBERED]:
             del self._known[old]
@@ -113,7 +117,7 @@ class AbsentMemory:
         some = counts + others > 0
         none = np.zeros(int(np.count_nonzero(some)))
         items = AnsweredItems(*strata.part(some), none + 1, none, counts[some], others[some], none)
-        return self.learned(items, seed).accuracies(strata.scores, strata.levels)[-CHAINS:]
+        return self.learned(items, seed, kept_sweeps=1).accuracies(strata.scores, strata.levels)
 
 
 def stratified(draws: Floats, weights: Floats, count: int) -> Floats:

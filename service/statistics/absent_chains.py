@@ -18,6 +18,7 @@ _SCALE: Final = 0.7  # of the prior of the scales: half of a t distribution with
 _UNLIKE: Final = 0.5  # standard deviation of the log of the scale of a factor whose levels may differ
 _WANTED: Final = 0.44  # share of steps that are accepted (Roberts and Rosenthal, Statistical Science 2001)
 _TINY: Final = 1e-12
+_TAIL: Final = 1.96  # standard deviations within which 95% are
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,25 @@ class AnsweredItems:
     correct: Floats  # how many predictions are correct
     incorrect: Floats
     unclear: Floats  # requested items that may be either
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether it is known of any item whether it is correct."""
+        return bool((self.correct + self.incorrect).any())
+
+    def may_all_be(self, accuracy: int) -> bool:
+        """Whether the answers agree with it that all items without a self-selected label are like that.
+
+        Then an interval of 95% contains 0, or 1. Those that have no such label for sure are all alike.
+        """
+        answers = self.correct + self.incorrect
+        rate = np.clip(self.right + accuracy * self.absent, 0.0, 1.0)
+        expected = np.atleast_2d(rate) @ answers
+        spread = expected.var() + (np.atleast_2d(rate * (1 - rate)) @ answers).mean()
+        certain = np.atleast_2d(self.absent == 1).all(axis=0)
+        others = self.incorrect if accuracy else self.correct
+        distance = abs(float(self.correct.sum() - expected.mean()))
+        return not others[certain].any() and distance <= _TAIL * float(np.sqrt(spread)) + _TINY
 
 
 class Chains:

@@ -18,11 +18,12 @@ from service.domain.groupings import ALL, ByAttribute, ByClass, Everything
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import due_checkpoint, model_evidence
+from service.monitoring.outcome_aggregates import EXPIRED_CLASS
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.weighted_labels import weigh_labels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
-from service.store.records import ABSENT, Fact, LabelFact
+from service.store.records import ABSENT, EXPIRED, Fact, LabelFact
 
 REGIONS = ("north", "south")
 SPACE = CellSpace(
@@ -40,16 +41,24 @@ MODEL = ModelSettings.model_validate(
     }
 )
 LIMIT = 40
+RETRACTED = "retracted"
 
 
 def entry(
-    number: int, right: bool | None, *, region: str = "", requested: bool = False, item: int = -1
+    number: int,
+    right: bool | None,
+    *,
+    region: str = "",
+    requested: bool = False,
+    item: int = -1,
+    ago: float = 1_000.0,
 ) -> OutcomeEntry:
-    """An outcome of second `number`; None without a label."""
+    """An outcome of second `number`; None without a label. It was predicted `ago` seconds before `item`."""
     region, item = region or REGIONS[number % 2], number if item < 0 else item
     drawn = (f"r{number}", f"i{item}", "region", region) if requested else ("", f"i{item}", ALL, ALL)
     definition = definitions(SPACE)["region"] if requested else b""
-    predicted, arrived = item - 1_000.0, float(number) if requested else item - 999.0
+    predicted = item - ago
+    arrived = float(number) if requested else predicted + 1
     fact = Fact(*drawn, "cat", 0.7, {"region": region}, predicted, arrived, definition=definition)
     label = LabelFact("cat" if right else "dog", float(number), "")
     if right is None:
@@ -112,6 +121,43 @@ def test_requests_are_evidence_as_if_there_were_no_self_selected_labels() -> Non
         np.testing.assert_allclose(values, getattr(alone["region"].state, name), err_msg=name)
 
 
+@pytest.mark.parametrize("reason", [EXPIRED, RETRACTED])
+def test_complaints_about_requests_that_ended_without_a_label_are_no_evidence(reason: str) -> None:
+    entries, answered = list[OutcomeEntry](), list[OutcomeEntry]()
+    for number in range(0, 600, 6):
+        asked = entry(number, number % 30 > 0, requested=True)
+        if number % 12:
+            answered.append(asked)
+        elif reason == EXPIRED:
+            label = LabelFact("", float(number), "", unanswered=EXPIRED)
+            asked = OutcomeEntry(asked.position, asked.of, asked.assessment, asked.fact, label)
+        entries.append(asked)
+        if number % 12 == 0 and reason == RETRACTED:
+            retracted = LabelFact("", number + 1.0, "")
+            entries.append(
+                OutcomeEntry((1_000 * number + 1, 0), asked.position, "ask", asked.fact, retracted)
+            )
+        entries.append(entry(number + 1, None if number % 12 else False, region="north", item=number))
+    ledger, alone = ledger_of(entries, "unknown"), ledger_of(answered, "unknown")
+    found, expected = evidence(ledger), evidence(alone)
+    assert found["region"].state.labels.sum() == 50
+    for name, values in vars(found["region"].state).items():
+        np.testing.assert_allclose(values, getattr(expected["region"].state, name), err_msg=name)
+    weights = weigh_labels(index_of(ledger), ledger, decay=0.0, run_length=100.0, now=1e9)
+    others = weigh_labels(index_of(alone), alone, decay=0.0, run_length=100.0, now=1e9)
+    np.testing.assert_allclose(weights.changed["region"], others.changed["region"])
+
+
+def test_a_complaint_replaces_the_worst_case_of_its_request() -> None:
+    asked = entry(0, True, requested=True)
+    label = LabelFact("", 0.0, "", unanswered=EXPIRED)
+    asked = OutcomeEntry(asked.position, asked.of, asked.assessment, asked.fact, label)
+    ledger = ledger_of([asked, entry(1, False, region="north", item=0)], "unknown")
+    assert not len(ledger.label_sequence("region").places)
+    sequence = ledger.label_sequence("region", unanswered={EXPIRED_CLASS})
+    assert (sequence.unanswered.tolist(), sequence.correct.tolist()) == ([False], [False])
+
+
 def test_absent_labels_lower_evidence_at_least_as_much_as_any_labels_would() -> None:
     said = [False, False, True, None, False, False, None, False, None, False, False, False] * 2
     absent = [number for number, right in enumerate(said) if right is None][:3]
@@ -163,12 +209,8 @@ labels = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=25)
-@given(labels, st.integers(3, 11))
-def test_what_the_stream_lets_go_of_goes_on_to_count(
-    said: list[tuple[bool | None, bool]], every: int
-) -> None:
-    entries = [entry(number, right, requested=requested) for number, (right, requested) in enumerate(said)]
+def trimmed_evidence(entries: list[OutcomeEntry], every: int) -> dict[str, GroupingEvidence]:
+    """From a stream that keeps few outcomes, and the checkpoint."""
     checkpoint, ledger = None, OutcomeLedger(SPACE, unrequested="census")
     for begin in range(0, len(entries), every):
         ledger.fold(entries[begin : begin + every])
@@ -186,10 +228,42 @@ def test_what_the_stream_lets_go_of_goes_on_to_count(
         )
         if due is not None:  # as it is stored
             checkpoint = msgspec.msgpack.decode(msgspec.msgpack.encode(due), type=EvidenceCheckpoint)
-    found, expected = evidence(ledger, checkpoint), evidence(ledger_of(entries))
+    return evidence(ledger, checkpoint)
+
+
+@settings(deadline=None, max_examples=25)
+@given(labels, st.integers(3, 11))
+def test_what_the_stream_lets_go_of_goes_on_to_count(
+    said: list[tuple[bool | None, bool]], every: int
+) -> None:
+    entries = [
+        entry(number, right, requested=requested, ago=0.0) for number, (right, requested) in enumerate(said)
+    ]
+    found, expected = trimmed_evidence(entries, every), evidence(ledger_of(entries))
     assert found.keys() == expected.keys()
     for name, there in found.items():
         assert there.watched.numbers.tolist() == expected[name].watched.numbers.tolist()
         for column, values in vars(there.state).items():
             estimated = getattr(expected[name].state, column)
             assert values == pytest.approx(estimated, nan_ok=True, rel=1e-9, abs=1e-9), column
+
+
+@pytest.mark.parametrize("lag", [1, 3, 8, 15, 30, 60])
+@pytest.mark.parametrize("census_first", [False, True])
+def test_a_prediction_of_which_one_outcome_was_trimmed_counts_once(lag: int, *, census_first: bool) -> None:
+    entries = [
+        each
+        for item in range(0, 400, 2)
+        for each in (
+            entry(item, item % 3 > 0, requested=not census_first, region="north", item=item, ago=0.0),
+            entry(
+                item + 2 * lag + 1, item % 3 > 0, requested=census_first, region="north", item=item, ago=0.0
+            ),
+        )
+    ]
+    entries.sort(key=lambda each: each.position)
+    found = trimmed_evidence(entries, 5)
+    assert found["region"].state.labels.max() <= 200
+    assert found["class"].state.labels.max() == 200  # nobody requests labels by class
+    if not census_first or lag <= 3:
+        assert found["region"].state.labels.max() == 200

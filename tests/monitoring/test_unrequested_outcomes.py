@@ -21,6 +21,7 @@ from service.monitoring.outcome_aggregates import (
     EXPIRED_CLASS,
     SKIPPED_CLASS,
 )
+from service.monitoring.outcome_rows import OutcomeRows
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store import records
 from service.store.outcome_entries import OutcomeEntry, SharedDraw
@@ -241,3 +242,18 @@ def test_unrequested_labels_are_no_ended_requests() -> None:
     ledger = folded([entry(0, SKIPPED, item=1), entry(1, records.ABSENT, item=2, requested=False)])
     assert sum(int(counts.sum()) for counts in ledger.ended_by_reason().values()) == 1
     assert len(ledger.ended_requests(10).reasons) == 1
+
+
+def test_pairs_cost_no_look_at_all_rows_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at, count = list[int](), 200
+    known = OutcomeRows.outcome_keys
+
+    def outcome_keys(rows: OutcomeRows, chosen: slice = slice(None)) -> Any:
+        looked_at.append(len(found := known(rows, chosen)))
+        return found
+
+    monkeypatch.setattr(OutcomeRows, "outcome_keys", outcome_keys)
+    entries = [entry(number, "cat", item=number) for number in range(count)]
+    entries += [entry(count + number, "cat", item=number, requested=False) for number in range(count)]
+    assert len(folded(entries)) == count
+    assert sum(looked_at) < 10 * len(entries)

@@ -49,8 +49,12 @@ def weighed(
     traffic: dict[str, int],
     before: dict[str, int] | None = None,
     unanswered: frozenset[int] = frozenset(),
+    trimmed: int = 0,
 ) -> tuple[WeightedLabels, GroupIndex]:
-    """Labels with their weights; `before` is the traffic until second 5."""
+    """Labels with their weights; `before` is the traffic until second 5.
+
+    The first `trimmed` entries are read, and then forgotten.
+    """
     ledger = OutcomeLedger(SPACE, unrequested=items)
     ledger.fold(
         [
@@ -58,6 +62,8 @@ def weighed(
             for number, each in enumerate(entries)
         ]
     )
+    ledger.place()
+    ledger.forget((trimmed, 0))
     ledger.place()
     seen, history = counted(traffic), None
     if before is not None:
@@ -201,3 +207,51 @@ def test_the_same_outcomes_are_imputed_alike() -> None:
     first, again = (weighed(entries, "unknown", traffic={NORTH: 100})[0] for _ in range(2))
     for one, other in zip(first.imputed, again.imputed, strict=True):
         np.testing.assert_array_equal(one.freshness, other.freshness)
+
+
+def test_imputations_do_not_depend_on_what_was_trimmed() -> None:
+    regions = ["west", NORTH, "east", SOUTH, "centre"]
+    trimmed = [each for region in reversed(regions) for each in entries_of(region, ["cat"], items=[0])]
+    entries = list[OutcomeEntry]()
+    for number, region in enumerate(regions, 1):
+        entries += entries_of(region, ["cat"] * 20 + [ABSENT] * 20, items=range(100, 140))
+        entries += entries_of(
+            region, ["cat"] * (2 * number) + ["dog"] * 6, items=range(120, 126 + 2 * number), requested=True
+        )
+    traffic = dict.fromkeys(regions, 40)
+    running, index = weighed(trimmed + entries, "unknown", traffic=traffic, trimmed=len(trimmed))
+    restarted, fresh = weighed(entries, "unknown", traffic=traffic)
+    for grouping in (ALL, "region"):
+        for found, expected in zip(
+            ends(running, index, grouping), ends(restarted, fresh, grouping), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert running.selection_bias is not None
+    assert restarted.selection_bias is not None
+    np.testing.assert_allclose(running.selection_bias, restarted.selection_bias, atol=1e-9)
+
+
+@pytest.mark.parametrize("answers", [[], ["dog"] * 10, ["cat"] * 10])
+def test_if_no_answer_says_otherwise_ends_are_those_of_the_worst_case(answers: list[str]) -> None:
+    labels = ["cat"] * 9_000 + ["dog"] * 1_000 + [ABSENT] * 10_000
+    entries = entries_of(NORTH, labels, items=range(20_000))
+    entries += entries_of(NORTH, answers, items=range(10_000, 10_000 + len(answers)), requested=True)
+    found, index = weighed(entries, "unknown", traffic={NORTH: 20_000})
+    (lower,), (upper,) = ends(found, index)
+    assert found.selection_bias is not None
+    bias = np.quantile(found.selection_bias, (0.025, 0.975))
+    if "cat" not in answers:
+        assert 0.435 < lower < 0.45
+        assert 0.45 < bias[1] < 0.46
+    if "dog" not in answers:
+        assert 0.95 < upper < 0.96
+        assert -0.06 < bias[0] < -0.05
+    assert (upper - lower > 0.4) == (not answers)
+
+
+def test_with_correct_and_incorrect_answers_no_end_is_the_worst_case() -> None:
+    entries = entries_of(NORTH, ["cat"] * 500 + [ABSENT] * 500, items=range(1_000))
+    entries += entries_of(NORTH, ["cat"] * 5 + ["dog"] * 5, items=range(500, 510), requested=True)
+    found, index = weighed(entries, "unknown", traffic={NORTH: 1_000})
+    (lower,), (upper,) = ends(found, index)
+    assert 0.53 < lower < upper < 0.97
