@@ -225,10 +225,10 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
         prometheus = stack.enter_context(Prometheus(folder, config))
         for replica in replicas:
             wait_for(replica.ready, seconds=40, what="ready")
+        send_claims(deployment)  # first, as no record counts as older than one before it
         deployment.send("predictions", b"{", "a-key")
         deployment.send_predictions(range(600))
         labelled.send(range(400))
-        send_claims(deployment)
         fresh = itertools.count(600, 10)
 
         def go_on() -> None:
