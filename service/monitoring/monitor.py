@@ -125,7 +125,7 @@ class ModelMonitor:
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self.reader.requests()
         self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
-        self.joins = None if self.cohorts is None else self.reader.joins()
+        self.joins = None if self.cohorts is None else self.cohorts.summary()
         reference, (verdicts, pins) = self.reader.reference(), self.reader.drift()
         windows = traffic_windows(marked.timeline, reference, self.settings.drift, now=now)
         history, compared = None, None

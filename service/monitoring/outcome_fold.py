@@ -139,29 +139,22 @@ class OutcomeFold(PlacedOutcomes):
         self._further.setdefault(draw.of, []).append(draw)
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
-        facts, labels = [e.fact for e in outcomes], [e.label for e in outcomes]
+        facts = [e.fact for e in outcomes]
         pairs = [(e.fact, e.label.true_class) for e in outcomes]
         index, space = self._class_index, self._space
         columns: dict[str, npt.ArrayLike] = {
             "milliseconds": [e.position[0] for e in outcomes],
             "sequence": [e.position[1] for e in outcomes],
             "predicted_at": [fact.predicted_at for fact in facts],
-            "given_at": [label.time for label in labels],
+            "given_at": [_given_at(e) for e in outcomes],
             "combination": [
                 self.cells.combination(space.add_pattern(fact.attributes, fact.predicted_class, fact.votes))
                 for fact in facts
             ],
             "predicted": [index.get(fact.predicted_class, NONE) for fact in facts],
             "score": [fact.score for fact in facts],
-            "source": [self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes]
-            if self.unrequested is None
-            else [self._source_code(e) for e in outcomes],
-            "true_class": [
-                index.get(label.true_class, NO_CLASS)
-                if not label.unanswered
-                else _UNANSWERED.get(label.unanswered, SKIPPED_CLASS)  # of an unknown reason, the worst case
-                for label in labels
-            ],
+            "source": [self._source_code(e) for e in outcomes],
+            "true_class": [self._true_class(e) for e in outcomes],
             "correct": [fact.predicted_class == name for fact, name in pairs],
             "challenger": [self._challenger_right(fact, name) for fact, name in pairs],
             "alive": np.ones(len(outcomes), dtype=np.bool_),
@@ -181,8 +174,6 @@ class OutcomeFold(PlacedOutcomes):
         places = np.array([_place(e) for e in outcomes], np.uint64)
         unrequested = np.array([e.is_unrequested for e in outcomes], np.bool_)
         return {
-            "given_at": [_given_at(e) for e in outcomes],
-            "true_class": [self._true_class(e) for e in outcomes],
             "place": places,
             "item": item_marks(e.fact for e in outcomes),
             "unrequested": unrequested,

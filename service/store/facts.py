@@ -14,7 +14,6 @@ from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
-from service.store.cohorts import JoinSummary, parse_summary
 from service.store.connection import Connection, ModelStore, translate_redis_errors
 from service.store.drift_facts import DriftStore
 from service.store.drift_verdicts import DriftVerdicts
@@ -214,11 +213,6 @@ class FactReader(ModelStore):
     def reference(self) -> ReferenceWindow | None:
         """What "now" is compared with, if a window was set."""
         return ReferenceStore(self._connection, self._keys).window()
-
-    def joins(self) -> JoinSummary:
-        """What waits for unrequested labels."""
-        with translate_redis_errors():
-            return parse_summary(self._connection.client.hgetall(self._keys.cohorts))
 
     def outcomes(self, after: Position) -> OutcomePage | None:
         """The entries of the outcome stream after a position, or `BEGINNING`; at most one page of them.

@@ -109,10 +109,10 @@ def test_a_row_of_an_open_request_is_the_label_of_the_waiting_prediction_too(ask
     assert made.beside is not None
     assert label_of(made.beside).request_id is None
     assert asked.consume(made) == []
-    (cohort,) = asked.site.reader("m").joins().cohorts
-    assert (cohort.items, cohort.labels) == (1, 1)
     cohorts = cohort_store(asked.site.settings, asked.site.connection, "m")
     assert cohorts is not None
+    (cohort,) = cohorts.summary().cohorts
+    assert (cohort.items, cohort.labels) == (1, 1)
     assert cohorts.advance(epoch=1, now=NOW + 3 * HOUR_SECONDS) == 1
 
 

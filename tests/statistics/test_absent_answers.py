@@ -109,7 +109,7 @@ def test_shares_are_drawn_for_every_chain() -> None:
 
 def test_what_is_remembered_changes_nothing() -> None:
     memory, answered = AbsentMemory(), items([10.0], [5.0])
-    first, again, anew = memory.learned(answered), memory.learned(answered), draw_accuracies(answered)
+    first, again, fresh = memory.learned(answered), memory.learned(answered), draw_accuracies(answered)
     assert first is again
-    np.testing.assert_array_equal(first.intercept, anew.intercept)
+    np.testing.assert_array_equal(first.intercept, fresh.intercept)
     assert memory.learned(items([11.0], [5.0])) is not first

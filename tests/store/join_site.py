@@ -131,7 +131,7 @@ class JoinSite(Site):
         return page(self).labelled
 
     def summary(self) -> JoinSummary:
-        return self.reader("m").joins()
+        return self.cohorts.summary()
 
     def cohort(self, at: float = BEGIN) -> Cohort:
         (found,) = [each for each in self.summary().cohorts if each.hour == at // HOUR]

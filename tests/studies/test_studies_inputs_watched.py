@@ -79,7 +79,7 @@ COMPARED = range(HEALTHY, HEALTHY + CHANGED, SLOTS_PER_WINDOW - 1)
 
 
 def in_service(made: Stream) -> dict[int, tuple[GroupingDrift, GroupingDrift]]:
-    """What the service tells of the groups, and of all traffic, at the looks that are compared."""
+    """Estimates of the groups, and of all traffic, at the looks that are compared."""
     names = [f"c{place}" for place in range(CLASSES)]
     settings = Settings.model_validate(
         {
