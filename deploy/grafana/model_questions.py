@@ -24,7 +24,8 @@ _EVENTS = {
 def rows(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with these rows."""
     board = _answers(board.with_row(build.Row("Assessments")))
-    return _requests(board.with_row(build.Row("Label requests")))
+    board = _requests(board.with_row(build.Row("Label requests")))
+    return _unrequested(board.with_row(build.Row("Labels without a request").collapsed(True)))
 
 
 def _answers(board: build.Dashboard) -> build.Dashboard:
@@ -189,21 +190,6 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
             )
         )
         .with_panel(
-            lines(
-                Says(
-                    "Bias of unrequested labels",
-                    "Accuracy of items with an unrequested label minus that of all traffic, with its "
-                    "credible interval. Estimates allow for it.",
-                    looks.RATIO,
-                    nothing="`unrequested_labels.items` is not `unknown`",
-                ),
-                Query(shown("credence_model_selection_bias_upper_ratio", _MODEL), "upper end"),
-                Query(shown("credence_model_selection_bias_mean_ratio", _MODEL), "mean"),
-                Query(shown("credence_model_selection_bias_lower_ratio", _MODEL), "lower end"),
-                width=12,
-            )
-        )
-        .with_panel(
             bars(
                 Says(
                     "Requests without a label, by group",
@@ -220,6 +206,89 @@ def _requests(board: build.Dashboard) -> build.Dashboard:
                 ),
                 key="group",
                 height=9,
+            )
+        )
+    )
+
+
+def _unrequested(board: build.Dashboard) -> build.Dashboard:
+    results = (
+        f"{promql.PER_HOUR} * sum by (result) ({shown_rate('credence_unrequested_labels_total', _MODEL)})"
+    )
+    nothing = "no `unrequested_labels`"
+    return (
+        board.with_panel(
+            lines(
+                Says(
+                    "Bias of unrequested labels",
+                    "Accuracy of items with an unrequested label minus that of all traffic, with its "
+                    "credible interval. Estimates allow for it.",
+                    looks.RATIO,
+                    nothing="`unrequested_labels.items` is not `unknown`",
+                ),
+                Query(shown("credence_model_selection_bias_upper_ratio", _MODEL), "upper end"),
+                Query(shown("credence_model_selection_bias_mean_ratio", _MODEL), "mean"),
+                Query(shown("credence_model_selection_bias_lower_ratio", _MODEL), "lower end"),
+                width=12,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Unrequested labels by result",
+                    "Labels without a request per hour, by result. If many are early, no_prediction or "
+                    "dropped, compare the item ids of labels and predictions.",
+                    looks.PER_HOUR,
+                    1,
+                    nothing=nothing,
+                ),
+                Query(results, "{{result}}"),
+                width=12,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Predictions that wait for a label",
+                    "Predictions that wait for unrequested labels, and hours of predictions that were "
+                    "dropped because too many waited.",
+                    looks.COUNT,
+                    0,
+                    nothing=nothing,
+                ),
+                Query(shown("credence_unrequested_waiting_items", _MODEL), "predictions"),
+                Query(shown("credence_unrequested_dropped_cohorts", _MODEL), "dropped hours"),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Share of predictions that is kept",
+                    "Share of the predictions that waits for unrequested labels. It is below 100% if more "
+                    "than bounds.join_items would wait; then they are an even sample.",
+                    looks.RATIO,
+                    1,
+                    nothing=nothing,
+                    bounds=looks.PROBABLE,
+                ),
+                Query(shown("credence_unrequested_sample_ratio", _MODEL), "kept"),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Delay of unrequested labels",
+                    "Time within which half and 99% of the labels came, and the age of the oldest "
+                    "predictions that wait. If 99% is near wait_days, labels may be missing.",
+                    looks.SECONDS,
+                    0,
+                    nothing=nothing,
+                ),
+                Query(
+                    shown("credence_unrequested_label_delay_seconds", _MODEL, by="quantile"),
+                    "label, quantile {{quantile}}",
+                ),
+                Query(age("credence_unrequested_oldest_cohort_timestamp_seconds", _MODEL), "oldest waiting"),
             )
         )
     )

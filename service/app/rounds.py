@@ -34,7 +34,6 @@ from service.serving.documents.problems import model_headline
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
-from service.store.cohorts import JoinSummary
 from service.store.connection import Connection
 from service.store.consumer_health import HealthStore
 from service.store.lease import LeaderLease
@@ -223,19 +222,7 @@ class Rounds:
         began = time.monotonic()
         for name, monitor in self._monitors.items():
             self._snapshots[name] = monitor.refresh(self._clock())
-            if (joins := monitor.joins) is not None:
-                self._show_joins(name, joins)
         self._metrics.snapshot_duration.observe(time.monotonic() - began)
-
-    def _show_joins(self, model: str, joins: JoinSummary) -> None:
-        self._metrics.set_joins(
-            model,
-            items=joins.items,
-            share=joins.share,
-            oldest=joins.oldest,
-            delays={f"{quantile:g}": joins.delay(quantile) for quantile in (0.5, 0.99)},
-            dropped=joins.dropped,
-        )
 
     def _recall(self) -> None:
         """Recompute earlier estimates, in a tenth of the time."""

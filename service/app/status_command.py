@@ -110,6 +110,8 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
         parts.append(_text(state.drift.sentence, "dim"))
     if state.reference.incomplete_groups:
         parts.append(_text(state.reference.sentence, "dim"))
+    if state.waiting is not None:
+        parts.append(_text(state.waiting.sentence, "dim"))
     for grouping in state.groupings:
         groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(groups, state.thresholds))

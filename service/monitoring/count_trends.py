@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from service.store.cohorts import JoinSummary
 from service.store.count_histories import CountHistory, CountsAt
 from service.store.facts import RequestFacts, TrafficFacts
 
@@ -39,6 +40,8 @@ class CountTrends:
     short: Mapping[str, int] = field(default_factory=dict)
     # share of recent predictions whose time is clipped, by direction; where it is more than 1%
     clipped: Mapping[str, float] = field(default_factory=dict)
+    # unrequested labels of the last day that found no prediction, by reason
+    not_joined: Mapping[str, int] = field(default_factory=dict)
 
 
 def counts_at(
@@ -47,6 +50,8 @@ def counts_at(
     requests: RequestFacts,
     short: Mapping[str, int],
     history: CountHistory,
+    *,
+    joins: JoinSummary | None,
 ) -> CountsAt:
     """The counts of now, by what was read; `short` are draws that are not in the history yet."""
     last = _before(history, now)
@@ -72,6 +77,7 @@ def counts_at(
         short=found,
         traffic_at=traffic_at,
         asked_at=asked_at,
+        not_joined={} if joins is None else dict(joins.not_joined),
     )
 
 
@@ -101,6 +107,7 @@ def count_trends(history: CountHistory, now: CountsAt) -> CountTrends:
         unanswered=_unanswered(history, now),
         short=_short(history, now),
         clipped=_clipped(history, now),
+        not_joined=_not_joined(history, now),
     )
 
 
@@ -155,6 +162,12 @@ def _clipped(history: CountHistory, now: CountsAt) -> dict[str, float]:
             if share > max(_CLIPPED_SHARE, found.get(direction, 0.0)):
                 found[direction] = min(share, 1.0)
     return found
+
+
+def _not_joined(history: CountHistory, now: CountsAt) -> dict[str, int]:
+    begin = _before(history, now.at - _DAY) or min(history, key=_time, default=now)
+    rises = {reason: count - begin.not_joined.get(reason, 0) for reason, count in now.not_joined.items()}
+    return {reason: rise for reason, rise in rises.items() if rise > 0}
 
 
 def _tallies(requests: RequestFacts, events: Sequence[str]) -> dict[str, int]:

@@ -29,7 +29,7 @@ from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.monitoring.traffic_windows import compared_traffic, traffic_history, traffic_windows
 from service.monitoring.week_ago import WeekAgo, time_a_week_ago, week_ago
 from service.store.checkpoints import CheckpointStore
-from service.store.cohorts import CohortStore, JoinSummary
+from service.store.cohorts import CohortStore
 from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
 from service.store.facts import FactReader
@@ -68,7 +68,6 @@ class ModelMonitor:
         # Draws of this process that found no item since counts were last kept, by assessment.
         self._short: Counter[str] = Counter()
         self._asked_at = -np.inf
-        self.joins: JoinSummary | None = None  # what waits for unrequested labels, as of the last round
 
     def _empty_ledger(self) -> OutcomeLedger:
         unrequested = self.settings.unrequested_labels
@@ -125,7 +124,6 @@ class ModelMonitor:
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self.reader.requests()
         self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
-        self.joins = None if self.cohorts is None else self.cohorts.summary()
         reference, (verdicts, pins) = self.reader.reference(), self.reader.drift()
         windows = traffic_windows(marked.timeline, reference, self.settings.drift, now=now)
         history, compared = None, None
@@ -146,6 +144,7 @@ class ModelMonitor:
             counts=self.count_histories.history(),
             short=dict(self._short),
             verdicts=verdicts,
+            joins=None if self.cohorts is None else self.cohorts.summary(),
         )
 
     def _estimates_a_week_ago(self, facts: Facts, now: float) -> WeekAgo | None:
@@ -219,10 +218,10 @@ class ModelMonitor:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        if self.cohorts is not None:
-            self.cohorts.advance(epoch=epoch, now=now)
         if self._snapshot is None or self._facts is None:
             return self.issuer.play(None, None, epoch=epoch, now=now)
+        if self.cohorts is not None and self._facts.joins is not None:
+            self.cohorts.advance(self._facts.joins, epoch=epoch, now=now)
         traffic = self._facts.traffic
         drift = self._snapshot.drift
         verdicts = None if drift is None else due_verdicts(self._facts.verdicts, drift.verdicts)
@@ -237,7 +236,7 @@ class ModelMonitor:
 
     def _keep_counts(self, facts: Facts, epoch: int, now: float) -> None:
         """Keep the counts of this round, where the last ones that were kept are old enough."""
-        counts = counts_at(now, facts.traffic, facts.requests, self._short, facts.counts)
+        counts = counts_at(now, facts.traffic, facts.requests, self._short, facts.counts, joins=facts.joins)
         history = due_history(facts.counts, counts)
         if history is not None:
             self.count_histories.keep(history, epoch=epoch)

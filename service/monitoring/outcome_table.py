@@ -174,6 +174,14 @@ class OutcomeLedger(SummedOutcomes):
             found = replace(found, reasons=reasons)
         return found.part(self._rows["alive"][rows] & ~self._rows["unrequested"][rows])
 
+    def label_delays(self, newest: int) -> Floats:
+        """Times from predictions to their unrequested labels, in seconds, of the newest outcomes [n]."""
+        rows = slice(max(0, len(self._rows) - newest), None)
+        names = ("alive", "true_class", "unrequested", "given_at", "predicted_at")
+        alive, true_classes, unrequested, given_at, predicted_at = (self._rows[name][rows] for name in names)
+        chosen = alive & unrequested & (true_classes >= NO_CLASS)
+        return np.asarray(np.maximum(given_at[chosen] - predicted_at[chosen], 0.0), np.float64)
+
     def scored_labels(self, *, at: float, decay: float) -> ScoredLabels:
         """The outcomes that count, with the labels given by then, which lose weight at `decay`, 1/s."""
         rows = self._rows

@@ -33,10 +33,12 @@ from service.monitoring.reference_filling import ReferenceFilling, reference_fil
 from service.monitoring.suspected_groups import Suspects, find_suspects, suspected_aim
 from service.monitoring.traffic_windows import ComparedTraffic
 from service.monitoring.unanswered_requests import UnansweredRequests, unanswered_requests
+from service.monitoring.waiting_predictions import WaitingPredictions, waiting_predictions
 from service.monitoring.week_ago import WeekAgo
 from service.monitoring.weighted_labels import weigh_model_labels
 from service.statistics.estimate import Estimate
 from service.store.checkpoints import EvidenceCheckpoint
+from service.store.cohorts import JoinSummary
 from service.store.count_histories import CountHistory
 from service.store.drift_verdicts import DriftVerdicts
 from service.store.facts import RequestFacts, TrafficFacts
@@ -67,6 +69,7 @@ class Facts:
     annotators: LearnedAnnotators | None = None  # where people may err, what is learned of them
     # groups that had drifted in the last round of the leader
     verdicts: DriftVerdicts | None = None
+    joins: JoinSummary | None = None  # what waits for unrequested labels; None if the model takes none
 
     @property
     def truth(self) -> LearnedTruth | None:
@@ -106,6 +109,7 @@ class ModelSnapshot:
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
+    waiting: WaitingPredictions | None  # for unrequested labels; None if the model takes none
     week_ago: WeekAgo | None  # estimates that those of now are compared with
     # when the performance could last not be learned, by assessment; of recent failures alone
     performance_failures: Mapping[str, float]
@@ -220,7 +224,8 @@ def take_snapshot(
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
-    counts = counts_at(now, facts.traffic, requests, facts.short, facts.counts)
+    counts = counts_at(now, facts.traffic, requests, facts.short, facts.counts, joins=facts.joins)
+    trends = count_trends(facts.counts, counts)
     taken = ModelSnapshot(
         model=model,
         settings=settings,
@@ -250,7 +255,8 @@ def take_snapshot(
         labelling=labelling_estimates(facts.annotators, settings),
         reference=reference,
         drift=drift,
-        trends=count_trends(facts.counts, counts),
+        trends=trends,
+        waiting=waiting_predictions(facts.joins, ledger, trends.not_joined),
         week_ago=facts.week_ago,
         performance_failures=performance_failures or {},
     )

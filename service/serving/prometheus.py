@@ -31,7 +31,7 @@ from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
     *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
-    *(of.MODEL, of.LABEL_AGREEMENT, of.VENDOR),
+    *(of.MODEL, of.UNREQUESTED_DELAY, of.LABEL_AGREEMENT, of.VENDOR),
     *(of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
@@ -111,6 +111,9 @@ def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Itera
     """All samples of one model."""
     model = snapshot.model
     yield from of.MODEL.samples(snapshot, model)
+    if snapshot.waiting is not None:
+        for quantile, delay in snapshot.waiting.delays.items():
+            yield from of.UNREQUESTED_DELAY.samples(delay, model, f"{quantile:g}")
     if snapshot.labelling is not None:
         yield from of.LABEL_AGREEMENT.samples(snapshot.labelling.quality, model)
         for vendor in snapshot.labelling.vendors:

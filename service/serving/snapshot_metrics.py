@@ -55,8 +55,15 @@ MODEL = MetricTable[ModelSnapshot](("model",), (
     Metric("credence_model_selection_bias_lower_ratio", "ratio", "Lower end of the credible interval of the accuracy of items with an unrequested label minus that of all traffic. Absent unless `unrequested_labels.items` is `unknown`, and some items have no label.", lambda model: float(model.selection_bias.lower) if model.selection_bias else None),
     Metric("credence_model_selection_bias_mean_ratio", "ratio", "Posterior mean of the same.", lambda model: float(model.selection_bias.mean) if model.selection_bias else None),
     Metric("credence_model_selection_bias_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda model: float(model.selection_bias.upper) if model.selection_bias else None),
+    Metric("credence_unrequested_waiting_items", "items", "Predictions that wait for unrequested labels. Absent without `unrequested_labels`, as all of these.", lambda model: model.waiting.joins.items if model.waiting else None),
+    Metric("credence_unrequested_sample_ratio", "ratio", "Share of the predictions that is sampled to wait for unrequested labels: 1 unless there are more than bounds.join_items.", lambda model: model.waiting.joins.share if model.waiting else None),
+    Metric("credence_unrequested_oldest_cohort_timestamp_seconds", "seconds", "When the hour of the oldest predictions that wait for unrequested labels began; absent without any.", lambda model: model.waiting.joins.oldest if model.waiting else None),
+    Metric("credence_unrequested_dropped_cohorts", "", "Hours of predictions that were dropped, because more than 1.5 times bounds.join_items waited for unrequested labels.", lambda model: model.waiting.joins.dropped if model.waiting else None),
     Metric("credence_last_label_timestamp_seconds", "seconds", "When the newest label was given; absent before the first.", lambda model: model.last_label_at),
     Metric("credence_snapshot_timestamp_seconds", "seconds", "When the current estimates were computed.", lambda model: model.taken_at),
+))
+UNREQUESTED_DELAY = MetricTable[float](("model", "quantile"), (
+    Metric("credence_unrequested_label_delay_seconds", "seconds", "Quantile of the time from a prediction to its unrequested label, of the newest outcomes; absent before the first."),
 ))
 LABEL_AGREEMENT = MetricTable[LabelQuality](("model",), (
     Metric("credence_label_agreement_lower_ratio", "ratio", "Lower end of the interval of the probability that two people give an item the same label, over all items of the model. Absent where labels are the truth, or too few items have several.", lambda quality: _end(quality.agreement, 0)),

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from service.config.unrequested import UnrequestedLabels
 from service.domain.pending_joins import HOUR_SECONDS
 from service.store.connection import Connection, ModelStore, translate_redis_errors
+from service.store.joins import NOT_JOINED
 from service.store.keys import ModelKeys
 from service.store.records import ABSENT, LabelFact, encode_packed
 
@@ -72,8 +71,8 @@ class JoinSummary:
         level: 1 in 2^level of the predictions that arrive now is in the sample.
         closed: items whose cohort is closed, and whose label can still be revised.
         dropped: cohorts that were dropped ever, as too much arrived at once.
-        oldest: end of the hour of the oldest cohort that is not closed, in seconds since the epoch, or None.
-        delays: how old the last cohorts were when they closed, in seconds, the oldest first.
+        oldest: when the hour of the oldest cohort that is not closed began, seconds since the epoch, or None.
+        not_joined: labels ever that found no prediction, by reason. A batch that is read again counts again.
         cohorts: all of them, in order of time.
     """
 
@@ -82,17 +81,13 @@ class JoinSummary:
     closed: int
     dropped: int
     oldest: float | None
-    delays: tuple[float, ...]
+    not_joined: Mapping[str, int]
     cohorts: tuple[Cohort, ...]
 
     @property
     def share(self) -> float:
         """Share of the predictions that is in the sample."""
         return 2.0**-self.level
-
-    def delay(self, quantile: float) -> float | None:
-        """A quantile of the age of cohorts at their close, in seconds; None before the first one."""
-        return float(np.quantile(self.delays, quantile)) if self.delays else None
 
 
 def parse_summary(fields: Mapping[bytes, bytes]) -> JoinSummary:
@@ -104,8 +99,12 @@ def parse_summary(fields: Mapping[bytes, bytes]) -> JoinSummary:
         level=int(fields.get(b"level", 0)),
         closed=int(fields.get(b"closed", 0)),
         dropped=int(fields.get(b"dropped", 0)),
-        oldest=next((cohort.end for cohort in cohorts if cohort.state in "orc"), None),
-        delays=tuple(map(float, fields.get(b"delays", b"").split())),
+        oldest=next((each.hour * HOUR_SECONDS for each in cohorts if each.state in "orc"), None),
+        not_joined={
+            reason: int(number)
+            for reason in NOT_JOINED
+            if (number := fields.get(f"label:{reason}".encode())) is not None
+        },
         cohorts=tuple(cohorts),
     )
 
@@ -147,8 +146,10 @@ class CohortStore(ModelStore):
         with translate_redis_errors():
             return parse_summary(self._connection.client.hgetall(self._keys.cohorts))
 
-    def advance(self, *, epoch: int, now: float, most: int = MOST_DIGESTS_PER_ROUND) -> int:
-        """Thin out, close and remove what is due; how many outcomes it added.
+    def advance(
+        self, summary: JoinSummary, *, epoch: int, now: float, most: int = MOST_DIGESTS_PER_ROUND
+    ) -> int:
+        """Thin out, close and remove what is due by what waited lately; how many outcomes it added.
 
         Cohorts close in the order of time: no one does before an earlier one that is incomplete. Else hours
         without late labels would count first, and these may be hours with few errors.
@@ -159,7 +160,6 @@ class CohortStore(ModelStore):
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        summary = self.summary()
         excess, left, outcomes = summary.closed - self._join_items, most, 0
         earlier_waits = False
         for cohort in summary.cohorts:
@@ -215,7 +215,7 @@ class CohortStore(ModelStore):
         # Items of a random sample that have no label are mostly not in that sample.
         absent = LabelFact("", now, "", "", ABSENT)
         label = b"" if self._rule.items == "sampled" else encode_packed(absent)
-        arguments = [cohort.hour, step, _DIGESTS_PER_STEP, self._outcome_limit, now - cohort.end, label]
+        arguments = [cohort.hour, step, _DIGESTS_PER_STEP, self._outcome_limit, label]
         while looked_at < most:
             count, added = self._run_fenced("advance_cohort", names, [epoch, self._join_items, *arguments])
             looked_at += count

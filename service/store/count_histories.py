@@ -26,6 +26,7 @@ class CountsAt(msgspec.Struct, frozen=True, array_like=True):
         short: draws that found no item, by assessment.
         traffic_at: when predictions had last come, as far as it is known; None before the first.
         asked_at: when a label request was last open or issued; None before the first.
+        not_joined: unrequested labels that found no prediction, by reason.
     """
 
     at: float
@@ -37,6 +38,7 @@ class CountsAt(msgspec.Struct, frozen=True, array_like=True):
     short: dict[str, int]
     traffic_at: float | None = None
     asked_at: float | None = None
+    not_joined: dict[str, int] = {}
 
 
 CountHistory = tuple[CountsAt, ...]

@@ -24,6 +24,9 @@ JoinStatus = Literal[
 
 JOIN_RESULTS: tuple[str, ...] = get_args(JoinStatus)
 
+NOT_JOINED: tuple[JoinStatus, ...] = ("early", "no_prediction", "too_late", "dropped")
+"""Results of labels that found no prediction, so far or for ever."""
+
 EARLY_SHARE = 10
 """One label may wait for its prediction for so many predictions that may wait for theirs."""
 

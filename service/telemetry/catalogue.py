@@ -28,7 +28,6 @@ Unit = Literal[
 
 _ASSESSMENT = ("model", "assessment")
 _PARTITION = ("topic", "partition")
-_UNREQUESTED = "of models with unrequested labels alone"
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,7 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
         "by direction: future or past (bounds.lateness_hours)."),
     MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels processed by this process: applied or duplicate."),
     MetricSpec("credence_unrequested_labels_total", "counter", "labels", ("model", "result"), "Labels without a request, by result: joined, early (kept until its prediction comes), revised (after the close of its cohort), "
-        "unchanged, not_sampled, no_prediction, too_late or dropped.", _UNREQUESTED),
-    MetricSpec("credence_unrequested_waiting_items", "gauge", "items", ("model",), "Predictions that wait for unrequested labels.", _UNREQUESTED),
-    MetricSpec("credence_unrequested_sample_ratio", "gauge", "ratio", ("model",), "Share of the predictions that is sampled to wait for unrequested labels: 1 unless there are more than bounds.join_items.", _UNREQUESTED),
-    MetricSpec("credence_unrequested_oldest_cohort_timestamp_seconds", "gauge", "seconds", ("model",), "End of the hour of the oldest predictions that wait for unrequested labels; absent without any.", _UNREQUESTED),
-    MetricSpec("credence_unrequested_delay_seconds", "gauge", "seconds", ("model", "quantile"), "Quantile of the time from the end of an hour of predictions to the moment when they count, of the last 100 hours; absent before the first.", _UNREQUESTED),
-    MetricSpec("credence_unrequested_dropped_cohorts", "gauge", "", ("model",), "Hours of predictions that were dropped, because more than 1.5 times bounds.join_items waited for unrequested labels.", _UNREQUESTED),
+        "unchanged, not_sampled, no_prediction, too_late or dropped."),
     MetricSpec("credence_label_delay_seconds", "histogram", "seconds", ("model",), "Time from the first issue of a label request to the label that closed it."),
     MetricSpec("credence_dead_letters_total", "counter", "messages", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
     MetricSpec("credence_consumer_paused", "gauge", "", ("topic",), "1 if the consumer is paused because too many messages are bad."),

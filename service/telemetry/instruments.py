@@ -61,11 +61,6 @@ class PipelineMetrics:
         self.performance_failures = _counter("credence_performance_failures_total", registry)
         self.draws_short = _counter("credence_draws_short_total", registry)
         self.requests_chosen = _counter("credence_requests_chosen_total", registry)
-        self._waiting = _gauge("credence_unrequested_waiting_items", registry)
-        self._sample = _gauge("credence_unrequested_sample_ratio", registry)
-        self._oldest_cohort = _gauge("credence_unrequested_oldest_cohort_timestamp_seconds", registry)
-        self._cohort_delay = _gauge("credence_unrequested_delay_seconds", registry)
-        self._dropped_cohorts = _gauge("credence_unrequested_dropped_cohorts", registry)
         self._lag = _gauge("credence_consumer_lag_records", registry)
         self._lag_time = _gauge("credence_consumer_lag_seconds", registry)
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
@@ -96,28 +91,6 @@ class PipelineMetrics:
         for model in models:
             for result in results:
                 self.unrequested_labels.labels(model, result)
-
-    def set_joins(
-        self,
-        model: str,
-        *,
-        items: int,
-        share: float,
-        oldest: float | None,
-        delays: Mapping[str, float | None],
-        dropped: int,
-    ) -> None:
-        """Set what waits for unrequested labels; `delays` by quantile. What is None is not exported."""
-        self._waiting.labels(model).set(items)
-        self._sample.labels(model).set(share)
-        self._dropped_cohorts.labels(model).set(dropped)
-        known = [(self._cohort_delay, (model, quantile), delay) for quantile, delay in delays.items()]
-        for gauge, labels, value in [(self._oldest_cohort, (model,), oldest), *known]:
-            if value is not None:
-                gauge.labels(*labels).set(value)
-            else:
-                with suppress(KeyError):  # it was never exported
-                    gauge.remove(*labels)
 
     def start_request_counters(self, assessments: Mapping[str, Iterable[str]]) -> None:
         """Start the counters of a process that may lead, for these assessments of every model."""

@@ -111,9 +111,10 @@ def test_a_row_of_an_open_request_is_the_label_of_the_waiting_prediction_too(ask
     assert asked.consume(made) == []
     cohorts = cohort_store(asked.site.settings, asked.site.connection, "m")
     assert cohorts is not None
-    (cohort,) = cohorts.summary().cohorts
+    summary = cohorts.summary()
+    (cohort,) = summary.cohorts
     assert (cohort.items, cohort.labels) == (1, 1)
-    assert cohorts.advance(epoch=1, now=NOW + 3 * HOUR_SECONDS) == 1
+    assert cohorts.advance(summary, epoch=1, now=NOW + 3 * HOUR_SECONDS) == 1
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,12 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.monitoring.traffic_windows import ComparedTraffic, Stretch
+from service.monitoring.waiting_predictions import WaitingPredictions
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.vote_patterns import VotePatterns, allocate, member_beliefs
+from service.store.cohorts import JoinSummary
 from service.store.facts import RequestFacts, TrafficFacts
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
@@ -262,6 +264,20 @@ def challenged() -> ModelSnapshot:
     asked = ChallengeSettings.model_validate({"task": "challenge", "challenger": "v2", "budget": BUDGET})
     state = replace(taken.assessments["next"], settings=asked)
     return replace(taken, assessments={"next": state}, challenges={"next": challenge()})
+
+
+def waiting(**fields: Any) -> WaitingPredictions:
+    """Predictions that wait for unrequested labels, half of which come within a minute."""
+    known = {
+        "items": 0,
+        "level": 1,
+        "closed": 0,
+        "dropped": 0,
+        "oldest": NOW,
+        "not_joined": {},
+        "cohorts": (),
+    }
+    return WaitingPredictions(JoinSummary(**(known | fields)), {0.5: 60.0, 0.99: 7_200.0}, {"too_late": 2})
 
 
 def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: Any) -> ModelSnapshot:

@@ -121,3 +121,11 @@ def test_a_history_is_small_however_long_a_model_lives() -> None:
     assert len(history) < 110
     assert len(msgspec.msgpack.encode(history)) < 100_000
     assert history[0].at <= history[-1].at - 1.5 * DAY
+
+
+def test_labels_that_were_not_joined_are_counted_over_the_last_day() -> None:
+    def counted(now: float) -> dict[str, Any]:
+        hours = int((now - NOW) // HOUR)  # two labels an hour are too late, and all early ones are older
+        return {"not_joined": {"too_late": 2 * (100 + hours), "early": 5}}
+
+    assert lived(NOW, NOW - 30 * HOUR, counted).not_joined == {"too_late": 2 * 24}

@@ -257,3 +257,16 @@ def test_pairs_cost_no_look_at_all_rows_each(monkeypatch: pytest.MonkeyPatch) ->
     entries += [entry(count + number, "cat", item=number, requested=False) for number in range(count)]
     assert len(folded(entries)) == count
     assert sum(looked_at) < 10 * len(entries)
+
+
+def test_the_delay_of_a_label_is_the_time_from_its_prediction() -> None:
+    ledger = folded(
+        [
+            entry(5, "cat", item=0, requested=False),
+            entry(6, "dog", item=2, requested=False),
+            entry(7, records.ABSENT, item=4, requested=False),
+            entry(8, "cat", item=1),
+        ]
+    )
+    assert sorted(ledger.label_delays(100)) == [5.0, 6.0]
+    assert ledger.label_delays(2).tolist() == []

@@ -117,6 +117,8 @@ def send_claims(deployment: Deployment) -> None:
         if number % 4 == 0:
             label = item | {"true_class": "paid" if number % 8 else "refused"}
             deployment.send("labels", json.dumps(label).encode(), item["item_id"])
+    recent = {"model": "claims", "item_id": "claim-now", "predicted_class": "paid", "score": 0.8}
+    deployment.send("predictions", json.dumps(recent).encode(), "claim-now")  # its hour does not close yet
     deployment.producer.flush()
 
 
@@ -307,7 +309,7 @@ def _choices(query: DashboardQuery) -> list[Values]:
         return [CONTEST]
     if _asked_of_annotators(query):
         return [CROWD]
-    if "credence_model_selection_bias_" in query.expression:
+    if "credence_model_selection_bias_" in query.expression or "credence_unrequested_" in query.expression:
         return [OF_CLAIMS]
     if _asked_of_performance(query) or _asked_of_an_ensemble(query):
         return [BINARY]

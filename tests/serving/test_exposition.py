@@ -15,7 +15,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot
+from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot, waiting
 
 from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.grouping_snapshot import LONGEST_SECONDS
@@ -52,6 +52,7 @@ def the_snapshot() -> ModelSnapshot:
         ensembles={"votes": POOLED},
         challenges={"next": CHALLENGED},
         labelling=labelling(),
+        waiting=waiting(items=3),
         selection_bias=Estimate.of(np.array([0.05, 0.06, 0.07]), 0.95),
         attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
     )
@@ -72,7 +73,6 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     pipeline.start_request_counters({"m": ["worst"]})
     pipeline.start_performance_counters(["m"])
     pipeline.start_unrequested_counters(["m"], ["joined"])
-    pipeline.set_joins("m", items=3, share=0.5, oldest=NOW, delays={"0.5": 60.0}, dropped=0)
     pipeline.dead_lettered("predictions", ["malformed"])
     pipeline.consumer_paused.labels("predictions")
     pipeline.topic_unread.labels("predictions")

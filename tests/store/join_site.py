@@ -125,7 +125,7 @@ class JoinSite(Site):
         return found
 
     def close(self, now: float = CLOSED_AT, *, epoch: int = 1, most: int = 100_000) -> int:
-        return self.cohorts.advance(epoch=epoch, now=now, most=most)
+        return self.cohorts.advance(self.summary(), epoch=epoch, now=now, most=most)
 
     def entries(self) -> list[OutcomeEntry]:
         return page(self).labelled

@@ -162,7 +162,7 @@ def test_a_cohort_that_a_late_prediction_opens_as_it_is_removed_stays(site: Join
     site.predict("a")
     keys, hour = site.keys("m"), int(BEGIN // HOUR)
     names = [keys.fence, keys.cohorts, keys.waiting, keys.outcomes, keys.cohort(hour), keys.closed(hour)]
-    reply = site.connection.run("advance_cohort", names, [1, 100, hour, "remove", 500, 1_000, 0, b""])
+    reply = site.connection.run("advance_cohort", names, [1, 100, hour, "remove", 500, 1_000, b""])
     assert reply == [0, 0]
     assert (site.cohort().items, site.waiting()) == (1, 1)
 
@@ -174,13 +174,13 @@ def test_a_close_whose_reply_was_lost_adds_no_outcome_twice(
     with wired(redis_server, connection) as (wire, far):
         cohorts = cohort_store(site.settings, far, "m")
         assert cohorts is not None
-        assert cohorts.advance(epoch=1, now=CLOSED_AT) == 0
+        assert cohorts.advance(cohorts.summary(), epoch=1, now=CLOSED_AT) == 0
         for _ in range(2):
             wire.become("loses_replies")
             with pytest.raises(Unavailable):
-                cohorts.advance(epoch=1, now=LAST_DAY - 1 + 2)
+                cohorts.advance(cohorts.summary(), epoch=1, now=LAST_DAY - 1 + 2)
             wire.become("whole")
-            cohorts.advance(epoch=1, now=LAST_DAY + 1)
+            cohorts.advance(cohorts.summary(), epoch=1, now=LAST_DAY + 1)
     assert firsts(site) == Counter({f"0-{n}": 1 for n in range(700)})
     assert (site.waiting(), site.lists()) == (0, [])
 

@@ -349,15 +349,21 @@ def test_items_of_a_random_sample_without_a_label_leave_no_outcome(connection: C
     ]
 
 
-def test_the_age_of_cohorts_at_their_close_is_known(site: JoinSite) -> None:
+def test_the_hour_of_the_oldest_waiting_prediction_is_known_until_it_is_closed(site: JoinSite) -> None:
     for number, item in enumerate("ab"):
         site.predict(item, at=BEGIN + number * HOUR)
-    assert site.summary().oldest == BEGIN + HOUR
+    assert site.summary().oldest == BEGIN
     site.label_all([("a", "cat"), ("b", "cat")])
     site.close(BEGIN + 4 * HOUR)
-    assert site.summary().delays == (3 * HOUR, 2 * HOUR)
-    assert site.summary().delay(0.5) == 2.5 * HOUR
     assert site.summary().oldest is None
+
+
+def test_labels_that_find_no_prediction_are_counted_by_reason(site: JoinSite) -> None:
+    site.predict("a")
+    found = site.label_all([("a", "cat"), ("b", "cat"), ("c", "dog")])
+    assert found == ["early", "early", "joined"]
+    assert site.label("d", at=BEGIN, time=BEGIN - 11 * DAY) == "too_late"
+    assert site.summary().not_joined == {"early": 2, "too_late": 1}
 
 
 def test_a_model_that_takes_no_such_labels_stores_nothing_for_them(connection: Connection) -> None:

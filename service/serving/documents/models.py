@@ -40,6 +40,7 @@ from service.serving.documents.problems import (
 )
 from service.serving.documents.references import ReferenceSummary, reference_summary
 from service.serving.documents.unanswered import UnansweredState, unanswered_state
+from service.serving.documents.waiting import WaitingState, waiting_state
 
 
 class ModelSummary(Document):
@@ -161,6 +162,9 @@ class ModelState(Document):
         description="accuracy of items with an unrequested label minus that of all traffic; null unless "
         "`unrequested_labels.items` is `unknown`, and some items have no label"
     )
+    waiting: WaitingState | None = Field(
+        description="predictions that wait for unrequested labels; null without `unrequested_labels`"
+    )
     vendors: list[VendorState] = Field(
         description="who these people belong to, the least reliable first; none if labels are the truth"
     )
@@ -247,6 +251,7 @@ def model_state(
         annotators=annotator_states(snapshot),
         unanswered=unanswered_state(snapshot),
         selection_bias=None if (bias := snapshot.selection_bias) is None else Interval.at_index(bias),
+        waiting=waiting_state(snapshot),
         vendors=vendor_states(snapshot),
         label_agreement=label_agreement(snapshot),
         drift=drift_summary(snapshot),

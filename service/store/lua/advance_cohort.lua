@@ -7,8 +7,8 @@
 --      5 cohort    list    digests of its waiting items
 --      6 closed    list    digests of its items whose outcome is in the stream, or that have none
 -- ARGV 1 epoch  2 items that may wait, about  3 hour of the cohort  4 'thin', 'close', 'empty' or 'remove'
---      5 digests to look at, at most  6 outcomes to keep, about  7 how old the cohort is at its close (s)
---      8 label of items that have none (msgpack; '': they leave no outcome)
+--      5 digests to look at, at most  6 outcomes to keep, about
+--      7 label of items that have none (msgpack; '': they leave no outcome)
 -- Closing moves items from one list to the other and adds their outcomes, in the order of their arrival: each item is in
 -- one list, so it has one outcome, whoever goes on when. Until then it waits, and a label may join it.
 -- Removing also takes the cohort's counts away; `empty` keeps them, that a dropped cohort does not begin again.
@@ -18,7 +18,7 @@
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
 open_joins(KEYS[2], KEYS[3], ARGV[2])
-local hour, step, most, age = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5]), ARGV[7]
+local hour, step, most = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
 local c, added = cohort_of(hour), 0
 
 -- Close one item.
@@ -27,7 +27,7 @@ local function close(digest, r)
     redis.call('HDEL', KEYS[3], digest)
     return
   end
-  local label = has_label(r) and r.label or ARGV[8]
+  local label = has_label(r) and r.label or ARGV[7]
   if label ~= '' then
     local id = redis.call(
       'XADD', KEYS[4], 'MAXLEN', '~', ARGV[6], '*', 'assessment', '', 'fact', r.fact, 'label', label
@@ -37,15 +37,6 @@ local function close(digest, r)
   r.state, r.label, closed = 'c', '', closed + 1
   store_record(digest, r)
   redis.call('RPUSH', KEYS[6], digest)
-end
-
--- Remember how old the last cohorts were when they closed.
-local function note_delay()
-  local delays = {}
-  for delay in string.gmatch(redis.call('HGET', KEYS[2], 'delays') or '', '%S+') do delays[#delays + 1] = delay end
-  delays[#delays + 1] = age
-  local first = math.max(1, #delays - MOST_DELAYS + 1)
-  redis.call('HSET', KEYS[2], 'delays', table.concat(delays, ' ', first))
 end
 
 local count = 0
@@ -67,10 +58,7 @@ else
     end
   end
   if step == 'close' then
-    if count < most then
-      c.state, c.items, c.labels, c.thin = 'd', 0, 0, 0
-      note_delay()
-    end
+    if count < most then c.state, c.items, c.labels, c.thin = 'd', 0, 0, 0 end
   elseif count < most then
     for _, digest in ipairs(redis.call('LPOP', KEYS[6], most - count) or {}) do
       local r = record_of(digest)

@@ -103,5 +103,10 @@ for l = 1, count do
   if c then left = left - thin_out(c, KEYS[5 + l], left) end
 end
 save_joins()
+local results = {no_prediction = evicted}
+for _, status in ipairs(statuses) do results[status] = (results[status] or 0) + 1 end
+for status, number in pairs(results) do
+  if number > 0 then redis.call('HINCRBY', KEYS[1], 'label:' .. status, number) end
+end
 table.insert(statuses, 1, evicted)
 return statuses

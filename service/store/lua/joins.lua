@@ -2,8 +2,8 @@
 -- They call open_joins first, and save_joins last.
 --
 -- cohorts  hash  hour of arrival (s / 3600) -> state, level, waiting items, those with a label, items to look at for
---                thinning, with spaces between; `level`, `closed` (items), `dropped` (cohorts ever), `delays`
---                (s, of the last cohorts), `depths` (waiting items by the zero bits that their digest begins with),
+--                thinning, with spaces between; `level`, `closed` (items), `dropped` (cohorts ever),
+--                `label:<result>` (labels ever; a batch that is read again counts again), `depths` (waiting items by the zero bits that their digest begins with),
 --                `removed` (the highest hour whose closed items were removed)
 -- waiting  hash  digest of an item (8 bytes) -> its record
 -- cohort   list  digests of the waiting items of one hour
@@ -16,7 +16,7 @@
 -- An item is in the sample of a cohort if its digest begins with as many zero bits as the cohort's level says: the
 -- highest level while the cohort was open. So the sample is even, whatever its items are.
 local NO_CLASS, RETRACTED, NO_ENTRY = string.rep('\0', 6), string.rep('\255', 6), string.rep('\0', 10)
-local MOST_LEVEL, HEAD, BOUND, CARRIED_BOUND, CARRIED, MOST_DELAYS = 32, 39, 1.5, 1.25, -1, 100
+local MOST_LEVEL, HEAD, BOUND, CARRIED_BOUND, CARRIED = 32, 39, 1.5, 1.25, -1
 local cohorts_key, waiting_key, most_waiting
 local level, closed, dropped, removed, depths, waiting, sampled, touched
 

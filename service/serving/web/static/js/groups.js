@@ -32,6 +32,7 @@ export function groupsView(data, place, go, more) {
     weakest && h("p", { class: "note" }, weakest.sentence),
     state.drift && h("p", { class: "note" }, state.drift.sentence),
     state.reference?.incomplete_groups > 0 && h("p", { class: "note" }, state.reference.sentence),
+    state.waiting && h("p", { class: "note" }, state.waiting.sentence),
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of groups" },
