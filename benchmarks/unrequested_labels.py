@@ -20,10 +20,11 @@ from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import CellSpace
 from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
+from service.monitoring.absent_learning import learn_accuracies
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
-from service.monitoring.weighted_labels import weigh_model_labels
+from service.monitoring.weighted_labels import model_requested_items, weigh_model_labels
 from service.replay.tables import Cell, Table, print_tables
 from service.replay.workers import workers
 from service.store.outcome_entries import OutcomeEntry
@@ -156,7 +157,9 @@ def estimates(
     ledger.fold(entries)
     ledger.place()
     index = GroupIndex(space, traffic, ledger.cells)
-    weighted = weigh_model_labels(model, index, ledger, now=NOW)
+    requested = model_requested_items(model, index, ledger, now=NOW) if chosen_by == "unknown" else None
+    absent = None if requested is None else learn_accuracies(requested)
+    weighted = weigh_model_labels(model, index, ledger, now=NOW, absent=absent)
     found = assess_groupings(
         settings=model, index=index, probability_sums={}, ledger=ledger, at=NOW, weighted=weighted
     )

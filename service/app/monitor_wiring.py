@@ -10,6 +10,7 @@ import numpy as np
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import cohort_store, model_keys, request_store
 from service.config.settings import Settings
+from service.monitoring.absent_watch import AbsentWatch
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_job import ImmediateExecutor
 from service.monitoring.background_performance import PerformanceWatch
@@ -37,11 +38,12 @@ def model_monitor(
 ) -> ModelMonitor:
     """The monitor of one model.
 
-    The performance of a binary classifier is learned in the executor; without one, within the round.
+    What takes seconds to learn is learned in the executor; without one, within the round.
     """
     space = settings.cell_space(model)
     keys = model_keys(settings, model)
     model_settings = settings.models[model]
+    learner, rest_seconds = executor or ImmediateExecutor(), settings.schedule.performance_seconds
     shares = {name: vendor.share for name, vendor in settings.vendors_of(model).items()}
     return ModelMonitor(
         model,
@@ -66,15 +68,11 @@ def model_monitor(
         performance=PerformanceWatch(
             model,
             model_settings,
-            executor or ImmediateExecutor(),
+            learner,
             rng.spawn(1)[0],
-            rest_seconds=settings.schedule.performance_seconds,
+            rest_seconds=rest_seconds,
             on_failure=performance_failed,
         ),
-        annotators=AnnotatorWatch(
-            model,
-            model_settings,
-            executor or ImmediateExecutor(),
-            rest_seconds=settings.schedule.performance_seconds,
-        ),
+        annotators=AnnotatorWatch(model, model_settings, learner, rest_seconds=rest_seconds),
+        absent=AbsentWatch(model, model_settings, learner, rest_seconds=rest_seconds),
     )

@@ -164,7 +164,8 @@ class ScheduleSettings(Frozen):
     long"""
 
     performance_seconds: PositiveSeconds = 30.0
-    """interval at which the performance of binary classifiers is estimated, in the background"""
+    """rest between two learnings in the background: of the performance of binary classifiers, of annotators,
+    and of items without an unrequested label"""
 
     @model_validator(mode="after")
     def _lease_outlives_ticks(self) -> Self:

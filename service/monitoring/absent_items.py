@@ -12,24 +12,26 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.domain.groupings import ByAttribute
+from service.monitoring.absent_learning import (
+    LearnedAccuracies,
+    answered_requests,
+    factor_groups,
+    strata_of,
+)
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.imputed_labels import extremes
 from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
-from service.statistics.absent_answers import AbsentMemory, Strata, stratified
-from service.statistics.absent_chains import CHAINS, AnsweredItems
+from service.statistics.absent_answers import stratified
+from service.statistics.absent_chains import CHAINS
 from service.statistics.balance_heuristic import sums as summed
 from service.statistics.groups import Labels
 
 IMPUTATIONS: Final = 20
-_ROUNDED: Final = 0.02  # numbers of items are rounded by so much, so that age alone changes little
 _LEAST: Final = 1e-9
 _EXTREMES: Final = 500  # draws of either end, if nothing is known
-_ALIKE: Final = 2  # factors whose levels hardly differ beyond their scores: score bins and predicted classes
 
 
 @dataclass(frozen=True)
@@ -49,29 +51,27 @@ def impute_items(
     labels: Labels,
     *,
     any_class: Collection[int],
+    learned: LearnedAccuracies | None,
 ) -> ImputedItems | None:
     """Imputations of the items of an even sample that have no label; None if all have one.
 
     `sums` has the same rows as the `labels`, among which are items without one. Requested ones whose reason
-    is in `any_class` are correct in every other imputation, and incorrect in the others.
+    is in `any_class` are correct in every other imputation, and incorrect in the others. Where nothing is
+    `learned`, or no request has been answered, all items may be correct, or all incorrect.
     """
-    waited = ledger.of_traffic[sums.sources]
-    absent = waited & ledger.is_absent[sums.sources]
+    waited, absent, answered = answered_requests(ledger, sums)
     sought = absent & (sums.true_classes < NO_CLASS) & ~np.isin(sums.true_classes, list(any_class))
     if not sought.any():
         return None
-    items = _answered(index, sums, waited, absent, any_class=any_class, memory=ledger.absent_memory)
     cells, of_rows = _ordered_cells(index, labels.cells[sought])
-    strata = _strata(index, cells)
     masses = np.bincount(of_rows, (labels.weights * labels.freshness)[sought], len(cells))
     counts = summed(of_rows, labels.freshness[sought], len(cells))
-    if items.has_answers:
-        draws = ledger.absent_memory.learned(items)
-        drawn = _imputed(draws.accuracies(strata.scores, strata.levels), counts)
+    if learned is not None and answered.any():
+        drawn = _imputed(learned.accuracies(strata_of(index, cells), factor_groups(index)), counts)
         _extend_ends(
-            drawn, drawn @ masses, none_correct=items.may_all_be(0), none_incorrect=items.may_all_be(1)
+            drawn, drawn @ masses, none_correct=learned.none_correct, none_incorrect=learned.none_incorrect
         )
-        chosen = _chosen(drawn, masses / masses.sum(), halved=bool(items.unclear.any()))
+        chosen = _chosen(drawn, masses / masses.sum(), halved=learned.has_unclear)
     else:
         drawn = np.repeat([0.0, 1.0], _EXTREMES)[:, None] * np.ones(len(cells))
         chosen = drawn[_EXTREMES - IMPUTATIONS // 2 :][:IMPUTATIONS]
@@ -99,72 +99,6 @@ def _ordered_cells(index: GroupIndex, cells: Indices) -> tuple[Indices, Indices]
         keys.append(ranks[numbers[found]])
     order = np.lexsort(keys)
     return found[order], np.argsort(order)[of_rows.ravel()]
-
-
-def _strata(index: GroupIndex, cells: Indices) -> Strata:
-    """Of label cells: log odds of their scores, and their levels of every factor.
-
-    Factors are score bins, predicted classes, and the values of attributes that groupings are by.
-    """
-    bins, count = index.cells.bins[cells], index.space.bin_count
-    factors = [bins, index.cells.classes[cells]]
-    for name, grouping in sorted(index.space.groupings.items()):
-        if isinstance(grouping, ByAttribute) and not grouping.is_by_votes:
-            factors.append(index[name].numbers[cells])
-    scores = np.asarray(special.logit((np.arange(count) + 0.5) / count), np.float64)
-    return Strata(scores[bins], np.stack(factors).astype(np.intp), np.arange(len(factors)) >= _ALIKE)
-
-
-def _answered(
-    index: GroupIndex,
-    sums: OutcomeSums,
-    waited: Flags,
-    absent: Flags,
-    *,
-    any_class: Collection[int],
-    memory: AbsentMemory,
-) -> AnsweredItems:
-    """Requested items by strata: those without an unrequested label, and those that did not wait for one.
-
-    Of the latter it is not known whether they would have got a label. Items like them that waited say it.
-    """
-    has_label = sums.true_classes >= NO_CLASS
-    unclear = np.isin(sums.true_classes, list(any_class))
-    known = _strata(index, sums.cells)
-    keys, of = np.unique(known.levels, axis=1, return_inverse=True)
-    places, count = of.ravel(), keys.shape[1]
-
-    def counted(rows: Flags) -> Floats:
-        return summed(places, sums.freshness * rows, count)
-
-    own = np.zeros(count)
-    own[places] = known.scores
-    strata = Strata(own, keys, known.differ)
-    found = [
-        np.concatenate([counted(part & kind) for part in (absent, ~waited)])
-        for kind in (has_label & (sums.correct > 0), has_label & (sums.correct == 0), ~has_label & unclear)
-    ]
-    some = np.sum(found, axis=0) > 0
-    shares = np.ones((CHAINS, 2 * count)), np.zeros((CHAINS, 2 * count))
-    if some[count:].any():
-        kinds = (absent, waited & ~absent, waited & ~absent & (sums.correct > 0))
-        missing, chosen, right = (_rounded(counted(kind)) for kind in kinds)
-        without = memory.shares(strata, missing, chosen, 1)
-        accuracy = memory.shares(strata, right, np.maximum(chosen - right, 0.0), 2)
-        shares[0][:, count:], shares[1][:, count:] = without, (1 - without) * accuracy
-    return AnsweredItems(
-        np.tile(own, 2)[some],
-        np.tile(keys, 2)[:, some],
-        known.differ,
-        *(each[:, some] for each in shares),
-        *(_rounded(counts[some]) for counts in found),
-    )
-
-
-def _rounded(counts: Floats) -> Floats:
-    """The same but for so little that their age alone seldom changes them."""
-    rounded = np.exp(np.rint(np.log(np.maximum(counts, _LEAST)) / _ROUNDED) * _ROUNDED)
-    return np.where(counts > _LEAST, rounded, 0.0)
 
 
 def _imputed(accuracies: Floats, counts: Floats) -> Floats:

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.groupings import ALL
-from service.monitoring.background_job import BackgroundJob, ImmediateExecutor
+from service.monitoring.background_job import BackgroundLearning, Lesson
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.item_labels import Person
 from service.monitoring.label_quality import LabelQuality, label_quality
@@ -43,32 +44,29 @@ class AnnotatorWatch:
     rest_seconds: float  # from the end of one learning to the next
 
     def __post_init__(self) -> None:
-        self._forget()
+        self._learning = BackgroundLearning[LearnedAnnotators](
+            self.executor, self.rest_seconds, self._log_failure
+        )
 
-    def _forget(self) -> None:
-        # Within the round: without anything learned, labels would be taken for the truth.
-        self._job = BackgroundJob[LearnedAnnotators](ImmediateExecutor(), self.rest_seconds)
-        self._learned_from: tuple[OutcomeLedger, int] | None = None  # and how often its labels had changed
-        self.learned: LearnedAnnotators | None = None
+    @property
+    def learned(self) -> LearnedAnnotators | None:
+        """What is known of them; None without labels, and where labels are the truth."""
+        return self._learning.learned
 
     def refresh(self, index: GroupIndex, ledger: OutcomeLedger, *, now: float) -> None:
-        """Collect what was learned, and learn again if it is due and labels have changed.
+        """Collect what was learned, and learn again if it is due and labels have changed."""
+        lesson = partial(self._lesson, index, ledger, now)
+        self._learning.refresh((ledger, ledger.label_changes), lesson, now=now)
 
-        The first learning is within the round, from a few items, and the second one follows at once in the
-        background.
-        """
-        self._take(now)
-        if not self._job.is_due(now) or self._learned_from == (ledger, ledger.label_changes):
-            return
+    def _lesson(
+        self, index: GroupIndex, ledger: OutcomeLedger, now: float, is_first: bool
+    ) -> Lesson[LearnedAnnotators] | None:
         items = ledger.labelled_items(at=now)
         if items is None or not items.original.any():
-            self._forget()
-            return
-        is_first = self.learned is None
+            return None
         most = _FIRST_LEARNED_FROM if is_first else LEARNED_FROM
         grouping = self._grouping(index, ledger)
-        self._learned_from = ledger, ledger.label_changes
-        self._job.start(
+        learn = partial(
             _learn,
             items.newest(most),
             ledger.people,
@@ -76,25 +74,14 @@ class AnnotatorWatch:
             grouping=grouping,
             settings=self.settings,
         )
-        self._take(now)
-        if is_first and self.learned is not None:
-            self._job = BackgroundJob(self.executor, self.rest_seconds)
-            if len(items.rows) > most:
-                self._learned_from = None
+        return Lesson(learn, is_all=len(items.rows) <= most)
 
-    def _take(self, now: float) -> None:
-        if (learned := self._job.take(now)) is None:
-            return
-        error = learned.exception()
-        if error is None:
-            self.learned = learned.result()
-        else:
-            self._learned_from = None
-            log.error(
-                "the reliability of annotators could not be learned; what was learned before is used",
-                extra={"model": self.model},
-                exc_info=error,
-            )
+    def _log_failure(self, error: BaseException) -> None:
+        log.error(
+            "the reliability of annotators could not be learned; what was learned before is used",
+            extra={"model": self.model},
+            exc_info=error,
+        )
 
     def _grouping(self, index: GroupIndex, ledger: OutcomeLedger) -> str:
         """The grouping by whose groups most labels were requested: there accuracies may differ."""

@@ -1,9 +1,10 @@
-"""A job that takes seconds: it runs beside the rounds, and again after a rest."""
+"""Jobs that take seconds: they run beside the rounds, and again after a rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -48,3 +49,73 @@ class BackgroundJob(Generic[Result]):
         ended, self._running = self._running, None
         self._due_at = now + self._rest_seconds
         return ended
+
+
+@dataclass(frozen=True)
+class Lesson(Generic[Result]):
+    """Data to learn from.
+
+    Attributes:
+        learn: learns from them; takes seconds if `is_all`.
+        is_all: whether they are all that there are.
+    """
+
+    learn: Callable[[], Result]
+    is_all: bool
+
+
+class BackgroundLearning(Generic[Result]):
+    """What is learned from data that change: within a round from few, then in the background from all.
+
+    Within the round, because nothing can be shown without. That is again so once the data were gone.
+
+    Attributes:
+        learned: the latest result; None before the first one, and without data.
+    """
+
+    def __init__(
+        self, executor: Executor, rest_seconds: float, on_failure: Callable[[BaseException], None]
+    ) -> None:
+        self._executor = executor
+        self._rest_seconds = rest_seconds
+        self._on_failure = on_failure
+        self._forget()
+
+    def _forget(self) -> None:
+        self._job = BackgroundJob[Result](ImmediateExecutor(), self._rest_seconds)
+        self._learned_from: object = None
+        self.learned: Result | None = None
+
+    def refresh(
+        self, version: object, lesson: Callable[[bool], Lesson[Result] | None], *, now: float
+    ) -> None:
+        """Collect what was learned, and learn again if it is due and the data have another `version`.
+
+        `lesson` gathers data within the round, few of them if it is asked for the first ones; None if there
+        are none. After the first learning the second one follows at once, unless that was from all data.
+        """
+        self._take(now)
+        if not self._job.is_due(now) or version == self._learned_from:
+            return
+        is_first = self.learned is None
+        found = lesson(is_first)
+        if found is None:
+            self._forget()
+            return
+        self._learned_from = version
+        self._job.start(found.learn)
+        self._take(now)
+        if is_first and self.learned is not None:
+            self._job = BackgroundJob(self._executor, self._rest_seconds)
+            if not found.is_all:
+                self._learned_from = None
+
+    def _take(self, now: float) -> None:
+        if (ended := self._job.take(now)) is None:
+            return
+        error = ended.exception()
+        if error is None:
+            self.learned = ended.result()
+        else:
+            self._learned_from = None
+            self._on_failure(error)

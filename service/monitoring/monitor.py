@@ -12,6 +12,7 @@ import numpy as np
 from service.config.model import ModelSettings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.absent_watch import AbsentWatch
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import performance_facts
@@ -53,6 +54,7 @@ class ModelMonitor:
     cohorts: CohortStore | None  # of predictions that wait for unrequested labels, if the model takes any
     performance: PerformanceWatch
     annotators: AnnotatorWatch
+    absent: AbsentWatch
     rng: np.random.Generator
     outcome_limit: int  # about how many outcomes the stream keeps
     history_groups: int  # most groups of a grouping whose earlier estimates are remembered
@@ -87,7 +89,8 @@ class ModelMonitor:
             self._short.clear()  # another process leads, and keeps counts of its own
         facts = self._read(now)
         self.annotators.refresh(facts.index, facts.ledger, now=now)
-        facts = replace(facts, annotators=self.annotators.learned)
+        self.absent.refresh(facts.index, facts.ledger, self._read_to, now=now)
+        facts = replace(facts, annotators=self.annotators.learned, absent=self.absent.learned)
         facts = replace(facts, week_ago=self._estimates_a_week_ago(facts, now))
         self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),
@@ -165,6 +168,7 @@ class ModelMonitor:
             ledger=facts.ledger,
             at=at,
             truth=facts.truth,
+            absent=facts.absent,
         )
 
     def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:

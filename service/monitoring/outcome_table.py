@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
-from service.domain.cells import CellSpace
 from service.domain.request_order import NO_PLACE, Places, requested_at
 from service.monitoring.item_labels import Person
 from service.monitoring.label_truth import LabelledItems
 from service.monitoring.outcome_aggregates import NO_CLASS, OF_REQUESTS, Columns, counting_in
 from service.monitoring.outcome_rows import NONE, position_key
 from service.monitoring.outcome_sums import SummedOutcomes
-from service.statistics.absent_answers import AbsentMemory
 from service.store.outcome_entries import OutcomeEntry
 
 
@@ -72,12 +69,6 @@ class EndedRequests(Columns):
 
 class OutcomeLedger(SummedOutcomes):
     """The outcomes of one model, to be read; see `SummedOutcomes` for their sums."""
-
-    def __init__(
-        self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
-    ) -> None:
-        super().__init__(space, may_err=may_err, unrequested=unrequested)
-        self.absent_memory = AbsentMemory()  # what earlier rounds learned
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._labelled))

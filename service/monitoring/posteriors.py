@@ -10,6 +10,7 @@ import numpy as np
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.groupings import ALL, ByClass, ByPositiveScore, Grouping
+from service.monitoring.absent_learning import LearnedAccuracies
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
@@ -31,17 +32,18 @@ def assess_groupings(
     at: float,
     weighted: WeightedLabels | None = None,
     truth: LearnedTruth | None = None,
+    absent: LearnedAccuracies | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
     """Estimates for every grouping that has traffic, from the labels available at a given time.
 
     `probability_sums` are weighted sums of class probabilities, by predicted class. `weighted` are the labels
     available `at` this time, if they are weighted already; if people may err, `truth` is what is learned of
-    them. `evidence` is about the groups of groupings that
-    labels were requested for.
+    them, and `absent` what is learned of items without a self-selected label. `evidence` is about the groups
+    of groupings that labels were requested for.
     """
     proven = evidence or {}
-    weighted = weighted or weigh_model_labels(settings, index, ledger, now=at, truth=truth)
+    weighted = weighted or weigh_model_labels(settings, index, ledger, now=at, truth=truth, absent=absent)
     imputes = (truth is not None or weighted.is_selected) and bool(weighted.imputed)
     labels = pooled(weighted.imputed) if imputes else weighted.labels
     groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}

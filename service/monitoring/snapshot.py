@@ -11,6 +11,7 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
+from service.monitoring.absent_learning import LearnedAccuracies
 from service.monitoring.annotator_estimates import LabellingEstimates, labelling_estimates
 from service.monitoring.annotator_watch import LearnedAnnotators
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
@@ -69,6 +70,7 @@ class Facts:
     annotators: LearnedAnnotators | None = None  # where people may err, what is learned of them
     # groups that had drifted in the last round of the leader
     verdicts: DriftVerdicts | None = None
+    absent: LearnedAccuracies | None = None  # what is learned of items without a self-selected label
     joins: JoinSummary | None = None  # what waits for unrequested labels; None if the model takes none
 
     @property
@@ -148,7 +150,7 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth)
+    weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth, absent=facts.absent)
     groupings = assess_groupings(
         settings=settings,
         index=index,
@@ -256,7 +258,7 @@ def take_snapshot(
         reference=reference,
         drift=drift,
         trends=trends,
-        waiting=waiting_predictions(facts.joins, ledger, trends.not_joined),
+        waiting=waiting_predictions(facts.joins, ledger, trends.not_joined, facts.absent),
         week_ago=facts.week_ago,
         performance_failures=performance_failures or {},
     )

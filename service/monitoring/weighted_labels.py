@@ -12,6 +12,7 @@ import numpy as np
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.absent_items import impute_items
+from service.monitoring.absent_learning import LearnedAccuracies, RequestedItems, requested_items
 from service.monitoring.change_discounting import (
     ChangeDiscounts,
     DetectedChange,
@@ -73,13 +74,15 @@ def weigh_labels(
     run_length: float | None,
     now: float,
     truth: LearnedTruth | None = None,
+    absent: LearnedAccuracies | None = None,
     unanswered: Collection[int] = (),
 ) -> WeightedLabels:
     """Outcomes available at a given time, weighted by the balance heuristic, age and change points.
 
     Labels lose weight at a rate of `decay`, 1/s. `run_length` is the average number of a group's labels
     between change points; without it, no change points are estimated. Items without a label for the reasons
-    `unanswered` may have any true class.
+    `unanswered` may have any true class. `truth` is what is learned of people who err, `absent` of items
+    without a self-selected label.
     """
     changes = _changes(index, ledger, run_length, now)
     found = _weigh(index, ledger, changes, decay=decay, now=now)
@@ -92,7 +95,7 @@ def weigh_labels(
     if ledger.unrequested == "unknown":
         reasons = frozenset(unanswered) | ABSENT
         every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=reasons)
-        selected = impute_items(index, ledger, every.sums, every.labels, any_class=unanswered)
+        selected = impute_items(index, ledger, every.sums, every.labels, any_class=unanswered, learned=absent)
     elif unanswered:
         every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=unanswered)
     imputed: tuple[Labels, ...] = ()
@@ -140,6 +143,7 @@ def weigh_model_labels(
     *,
     now: float,
     truth: LearnedTruth | None = None,
+    absent: LearnedAccuracies | None = None,
 ) -> WeightedLabels:
     """The same, with the decay, the run length and the treatment of missing labels of a model's settings."""
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
@@ -150,8 +154,20 @@ def weigh_model_labels(
         run_length=run_length,
         now=now,
         truth=truth,
+        absent=absent,
         unanswered=unanswered_requests(settings, ledger).any_class,
     )
+
+
+def model_requested_items(
+    settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
+) -> RequestedItems | None:
+    """What is to be learned of items without a self-selected label from; None if no request was answered."""
+    changes = _changes(index, ledger, settings.change_run_length, now)
+    any_class = unanswered_requests(settings, ledger).any_class
+    decay, reasons = settings.label_decay_per_second, any_class | ABSENT
+    sums = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=reasons).sums
+    return requested_items(index, ledger, sums, any_class=any_class, at=now)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -34,7 +34,6 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.absent_chains import DEGREES, AnsweredItems, Chains
 
 _WARM_UP, _KEPT, _BETWEEN = 150, 50, 2  # sweeps
-_REMEMBERED: Final = 12  # results, of rounds and of estimates for earlier times
 
 
 class Strata(NamedTuple):
@@ -94,30 +93,15 @@ def draw_accuracies(items: AnsweredItems, seed: int = 0, *, kept_sweeps: int = _
     return AccuracyDraws(intercept, slope, chains.known, deviations, np.exp(log_scales), chains.centre)
 
 
-class AbsentMemory:
-    """Cache of what was learned from the same items, which does not affect it."""
+def draw_shares(strata: Strata, counts: Floats, others: Floats, seed: int) -> Floats:
+    """Posterior draws of a share in every stratum, one for every chain [C, S], by the same model.
 
-    def __init__(self) -> None:
-        self._known: dict[bytes, AccuracyDraws] = {}
-
-    def learned(self, items: AnsweredItems, seed: int = 0, *, kept_sweeps: int = _KEPT) -> AccuracyDraws:
-        """What these items say; `kept_sweeps` depends on the seed alone."""
-        key = bytes([seed]) + b"".join(np.ascontiguousarray(each).tobytes() for each in vars(items).values())
-        found = self._known.pop(key, None) or draw_accuracies(items, seed, kept_sweeps=kept_sweeps)
-        self._known[key] = found
-        for old in list(self._known)[:-_REMEMBERED]:
-            del self._known[old]
-        return found
-
-    def shares(self, strata: Strata, counts: Floats, others: Floats, seed: int) -> Floats:
-        """Posterior draws of a share in every stratum, one for every chain [C, S], by the same model.
-
-        The share is of some items in these, and `others` [S].
-        """
-        some = counts + others > 0
-        none = np.zeros(int(np.count_nonzero(some)))
-        items = AnsweredItems(*strata.part(some), none + 1, none, counts[some], others[some], none)
-        return self.learned(items, seed, kept_sweeps=1).accuracies(strata.scores, strata.levels)
+    The share is of some items in these, and `others` [S].
+    """
+    some = counts + others > 0
+    none = np.zeros(int(np.count_nonzero(some)))
+    items = AnsweredItems(*strata.part(some), none + 1, none, counts[some], others[some], none)
+    return draw_accuracies(items, seed, kept_sweeps=1).accuracies(strata.scores, strata.levels)
 
 
 def stratified(draws: Floats, weights: Floats, count: int) -> Floats:

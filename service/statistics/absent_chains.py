@@ -36,11 +36,6 @@ class AnsweredItems:
     incorrect: Floats
     unclear: Floats  # requested items that may be either
 
-    @property
-    def has_answers(self) -> bool:
-        """Whether it is known of any item whether it is correct."""
-        return bool((self.correct + self.incorrect).any())
-
     def may_all_be(self, accuracy: int) -> bool:
         """Whether the answers agree with it that all items without a self-selected label are like that.
 

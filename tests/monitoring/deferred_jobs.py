@@ -15,7 +15,14 @@ class Later(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        self.waiting.append(lambda: future.set_result(fn(*args, **kwargs)))
+
+        def run() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - whoever reads the result gets it
+                future.set_exception(error)
+
+        self.waiting.append(run)
         return future
 
     def run(self) -> None:

@@ -277,7 +277,9 @@ def waiting(**fields: Any) -> WaitingPredictions:
         "not_joined": {},
         "cohorts": (),
     }
-    return WaitingPredictions(JoinSummary(**(known | fields)), {0.5: 60.0, 0.99: 7_200.0}, {"too_late": 2})
+    return WaitingPredictions(
+        JoinSummary(**(known | fields)), {0.5: 60.0, 0.99: 7_200.0}, {"too_late": 2}, None
+    )
 
 
 def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: Any) -> ModelSnapshot:

@@ -13,11 +13,14 @@ from service.domain.cells import CellSpace
 from service.domain.groupings import ALL, ByAttribute, Everything
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.absent_learning import LearnedAccuracies, learn_accuracies, requested_items
+from service.monitoring.change_discounting import ChangeDiscounts
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_aggregates import ABSENT as ABSENT_CLASSES
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groups
 from service.monitoring.traffic_windows import traffic_history
-from service.monitoring.weighted_labels import WeightedLabels, weigh_labels
+from service.monitoring.weighted_labels import WeightedLabels, _weigh, weigh_labels
 from service.statistics.mixed_beliefs import mixed_beliefs
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import ABSENT, SKIPPED, Fact, LabelFact
@@ -69,8 +72,19 @@ def weighed(
     if before is not None:
         history = traffic_history([5.0], {5.0: TrafficCounts.of(counted(before))}, TrafficCounts.of(seen))
     index = GroupIndex(SPACE, seen, ledger.cells, history)
-    found = weigh_labels(index, ledger, decay=0.0, run_length=None, now=1e9, unanswered=unanswered)
+    absent = learned(index, ledger, unanswered) if items == "unknown" else None
+    found = weigh_labels(
+        index, ledger, decay=0.0, run_length=None, now=1e9, unanswered=unanswered, absent=absent
+    )
     return found, index
+
+
+def learned(index: GroupIndex, ledger: OutcomeLedger, unanswered: frozenset[int]) -> LearnedAccuracies | None:
+    """What all answered requests say of items without a label."""
+    unchanged = ChangeDiscounts(None, {})
+    weighed = _weigh(index, ledger, unchanged, decay=0.0, now=1e9, unanswered=unanswered | ABSENT_CLASSES)
+    found = requested_items(index, ledger, weighed.sums, any_class=unanswered, at=1e9)
+    return None if found is None else learn_accuracies(found)
 
 
 def counted(traffic: dict[str, int]) -> Traffic:

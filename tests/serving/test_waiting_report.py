@@ -7,13 +7,18 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from snapshots import NOW, snapshot, waiting
 
 from service.app.status_command import status_view
+from service.monitoring.absent_learning import LearnedAccuracies
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.models import model_state
 from service.serving.documents.waiting import WaitingState
+from service.statistics.absent_answers import AccuracyDraws
+
+DRAWS = AccuracyDraws(np.zeros(1), np.zeros(1), [], [], np.zeros((1, 0)), 0.0)
 
 
 @cache
@@ -41,6 +46,16 @@ def test_the_sentence_says_what_waits_since_when_and_what_was_not_joined() -> No
 def test_what_is_as_it_should_be_is_not_said() -> None:
     sentence = state(level=0, oldest=None).sentence
     assert sentence.startswith("1,234 predictions wait for unrequested labels. Half of")
+
+
+def test_what_items_without_a_label_are_imputed_from_is_said() -> None:
+    learned = LearnedAccuracies(DRAWS, [], False, False, False, labels=480, at=NOW)
+    found = model_state(
+        replace(taken(), waiting=replace(waiting(), learned=learned)), now=NOW, tick_seconds=5.0
+    ).waiting
+    assert found is not None
+    assert (found.imputed_from_labels, found.imputed_from_at) == (480, NOW)
+    assert found.sentence.endswith("imputed from 480 answered requests, as of 2027-01-15T08:00:00Z.")
 
 
 def test_delays_are_null_before_the_first_label() -> None:

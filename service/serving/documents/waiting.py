@@ -37,6 +37,11 @@ class WaitingState(Document):
         description="labels of the last day that could not be joined, by reason: early, no_prediction, "
         "too_late or dropped"
     )
+    imputed_from_labels: int | None = Field(
+        description="answered requests that items without a label are imputed from; null unless "
+        "`unrequested_labels.items` is `unknown`, and requests were answered"
+    )
+    imputed_from_at: Seconds | None = Field(description="when these were all; null likewise")
     sentence: str = Field(description="the same in words")
 
 
@@ -54,6 +59,8 @@ def waiting_state(snapshot: ModelSnapshot) -> WaitingState | None:
         median_delay_seconds=median,
         most_delay_seconds=most,
         not_joined=dict(waiting.not_joined),
+        imputed_from_labels=None if waiting.learned is None else waiting.learned.labels,
+        imputed_from_at=None if waiting.learned is None else waiting.learned.at,
         sentence=" ".join(_sentences(waiting)),
     )
 
@@ -73,3 +80,8 @@ def _sentences(waiting: WaitingPredictions) -> Iterator[str]:
     if waiting.not_joined:
         reasons = (f"{number:,} {_REASONS[reason]}" for reason, number in waiting.not_joined.items())
         yield f"Labels of the last day that were not joined: {', '.join(reasons)}."
+    if (learned := waiting.learned) is not None:
+        yield (
+            f"Items without a label are imputed from {learned.labels:,} answered requests, "
+            f"as of {in_words(learned.at)}."
+        )
