@@ -6,6 +6,7 @@ python -m benchmarks.changes --runs 400
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import special, stats
@@ -14,7 +15,7 @@ from service.statistics.change_points import change_point_weights
 
 ACCURACY = 0.92
 DROPS = (0.05, 0.1, 0.2, 0.3)
-SINCE = (0, 25, 50, 100, 200, 400)
+SINCE = (25, 50, 100, 200, 400)
 RUN_LENGTHS = (100, 250, 500, 1_000, 10_000)
 TAILS = (0.025, 0.975)
 
@@ -41,13 +42,13 @@ def least_reach(accuracy: float, drop: float, since: int) -> float:
 
 
 def coverage(
-    runs: int, run_length: float, accuracy: float, drop: float, *, before: int
+    runs: int, run_length: float, accuracy: float, drop: float, *, before: int, ahead: Sequence[int]
 ) -> tuple[list[float], float, float]:
-    """Coverage by labels since the drop; width of intervals and effective labels before it."""
-    accuracies = np.where(np.arange(before + SINCE[-1]) < before, accuracy, accuracy - drop)
+    """Coverage by labels since the drop (`ahead`); width of intervals and effective labels before it."""
+    accuracies = np.where(np.arange(before + ahead[-1]) < before, accuracy, accuracy - drop)
     labels = np.random.default_rng(0).random((runs, len(accuracies))) < accuracies
     held, width, effective = [], 0.0, 0.0
-    for since in SINCE:
+    for since in (0, *ahead):
         lower, upper, left = intervals(labels[:, : before + since], run_length)
         truth = accuracies[before + since - 1]
         held.append(float(((lower <= truth) & (truth <= upper)).mean()))
@@ -62,23 +63,34 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--accuracy", type=float, default=ACCURACY)
     parser.add_argument("--before", type=int, default=600, help="labels before the drop (600)")
+    parser.add_argument("--run-lengths", type=int, nargs="+", default=RUN_LENGTHS)
+    parser.add_argument(
+        "--since", type=int, nargs="+", default=SINCE, help="labels since the drop, ascending"
+    )
     options = parser.parse_args()
-    ahead = " | ".join(f"after {since}" for since in SINCE[1:])
+    ahead = " | ".join(f"after {since}" for since in options.since)
     before = f"width before, points | effective labels of {options.before}"
     print(f"| run length | {before} | drop, points | {ahead} |")
-    print("| ---: " * (4 + len(SINCE) - 1) + "|")
-    for run_length in RUN_LENGTHS:
+    print("| ---: " * (4 + len(options.since)) + "|")
+    for run_length in options.run_lengths:
         for drop in DROPS:
             held, width, effective = coverage(
-                options.runs, run_length, options.accuracy, drop, before=options.before
+                options.runs,
+                run_length,
+                options.accuracy,
+                drop,
+                before=options.before,
+                ahead=options.since,
             )
             row = " | ".join(f"{100 * share:.0f}%" for share in held[1:])
             print(f"| {run_length:,} | {100 * width:.1f} | {effective:.0f} | {100 * drop:.0f} | {row} |")
     print()
     print(f"| drop, points | {ahead} |")
-    print("| ---: " * len(SINCE) + "|")
+    print("| ---: " * (1 + len(options.since)) + "|")
     for drop in DROPS:
-        row = " | ".join(f"{100 * least_reach(options.accuracy, drop, since):.0f}%" for since in SINCE[1:])
+        row = " | ".join(
+            f"{100 * least_reach(options.accuracy, drop, since):.0f}%" for since in options.since
+        )
         print(f"| {100 * drop:.0f} | {row} |")
 
 

@@ -15,7 +15,7 @@ from benchmarks.studies import running
 from benchmarks.studies.drift_alarms import AlarmStudy, alarm_summary
 from benchmarks.studies.drift_streams import HEALTHY, NO_DRIFT, SHAPES, DriftStudy, Scenario
 from benchmarks.studies.drift_summary import draw_drift, drift_summary
-from service.config.model import ForgettingSettings
+from service.config.forgetting import ForgettingSettings
 from service.domain.errors import RecordingError
 from service.replay.command import grouped_pool
 from service.replay.option_types import counts, positive, share

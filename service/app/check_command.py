@@ -83,6 +83,11 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
             f"and up to {sizes.capacity // len(pools)} in all groups together"
         )
     yield from _join_lines(settings, name)
+    if (run_length := model.change_run_length) is not None:
+        yield (
+            f"  a group's accuracy is expected to change once in {run_length:,} labels "
+            "(forgetting.run_length)"
+        )
     if not model.assessments:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():

@@ -17,6 +17,7 @@ from service.config.assessments import (
     EnsembleSettings,
     PerformanceSettings,
 )
+from service.config.forgetting import RUN_LENGTH_OF_SAMPLES, ForgettingSettings
 from service.config.labels_per_item import LabelsPerItem
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.config.unanswered import Unanswered
@@ -134,16 +135,6 @@ class DriftSettings(Frozen):
         return Slots(self.window_hours * 3_600 / SLOTS_PER_WINDOW)
 
 
-class ForgettingSettings(Frozen):
-    """How much labels from before a change count; combines with `label_half_life_days`."""
-
-    after_change: bool = True
-    """whether labels are down-weighted by the probability that the accuracy has changed since"""
-    run_length: int = Field(default=500, ge=100)
-    """expected number of a group's labels between two changes of its accuracy. With a shorter run length,
-    intervals react to a change sooner, but are wider while nothing changes"""
-
-
 _LONGEST_DAYS = 3_650.0
 _PARTS = 7
 """Half-lives of draws, and windows of drift, in `find_within_days`."""
@@ -207,6 +198,17 @@ class ModelSettings(Frozen):
         if isinstance(drift, dict):
             drift = {"window_hours": window, **drift}
         return {"traffic_half_life_days": days, "draw_half_life_hours": part, **given, "drift": drift}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derive_run_length(cls, given: Any) -> Any:
+        unrequested = given.get("unrequested_labels") if isinstance(given, dict) else None
+        if not isinstance(unrequested, dict) or unrequested.get("items") not in {"census", "sampled"}:
+            return given
+        forgetting = given.get("forgetting", {})
+        if isinstance(forgetting, dict):
+            forgetting = {"run_length": RUN_LENGTH_OF_SAMPLES, **forgetting}
+        return {**given, "forgetting": forgetting}
 
     @field_validator("classes")
     @classmethod

@@ -186,4 +186,5 @@ def test_what_waits_for_unrequested_labels_and_its_memory_are_listed(
     assert (
         "  unrequested labels (census): up to 2,000 predictions wait up to 30 d, about 500.0 kB in Redis; "
         "as many with an outcome, about 220.0 kB\n"
+        "  a group's accuracy is expected to change once in 5,000 labels (forgetting.run_length)\n"
     ) in capsys.readouterr().out

@@ -398,6 +398,22 @@ def test_changes_are_looked_for_unless_told_otherwise(
     assert model.change_run_length == run_length
 
 
+@pytest.mark.parametrize(
+    ("unrequested", "forgetting", "run_length"),
+    [
+        ("{items: census}", "{}", 5_000),
+        ("{items: sampled, sampling_rate: 0.1}", "{after_change: true}", 5_000),
+        ("{items: unknown}", "{}", 500),
+        ("{items: census}", "{run_length: 700}", 700),
+    ],
+)
+def test_labels_of_an_even_sample_of_traffic_have_a_longer_run_length_by_default(
+    tmp_path: Path, unrequested: str, forgetting: str, run_length: int
+) -> None:
+    text = model_text(unrequested_labels=unrequested, forgetting=forgetting)
+    assert load(tmp_path, text).models["animals"].change_run_length == run_length
+
+
 # Groupings and assessments
 
 

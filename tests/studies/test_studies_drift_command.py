@@ -26,7 +26,7 @@ from benchmarks.studies.drift_streams import (
 )
 from benchmarks.studies.drift_summary import drift_summary
 from benchmarks.studies.running import run_study
-from service.config.model import ForgettingSettings
+from service.config.forgetting import ForgettingSettings
 from service.domain.errors import RecordingError
 
 TOLD = "model, drift: labels until a decline is reported, mean"
