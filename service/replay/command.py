@@ -10,9 +10,10 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
-from service.replay.annotators_command import annotator_tables, load_crowd
+from service.replay.annotators_command import annotator_tables
 from service.replay.challenge_command import challenge_tables
 from service.replay.conclusions import conclusions
+from service.replay.crowd import load_crowd
 from service.replay.digits import by_region, digits_recordings, digits_voters
 from service.replay.engine import OURS, PAPERS, Method
 from service.replay.ensemble_command import ensemble_tables

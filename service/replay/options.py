@@ -46,6 +46,7 @@ examples:
   credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
   credence replay ANSWERS.npz --task annotators            accuracy from the answers of people who err
+  credence replay ANSWERS.npz --task annotators --skipped 0.2   the same if hard items get no answer
 """
 
 Binning = Literal["equal_width", "equal_size"]
@@ -97,7 +98,7 @@ _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "performance": (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
     "ensemble": (*_OF_ONE_CLASS, "ensemble"),
     "challenge": ("region", "interval"),
-    ANNOTATORS: ("labels", "interval"),
+    ANNOTATORS: ("labels", "interval", "skipped", "expired"),
     FAULT: (
         *("fault", "drop", "labels_per_day", "half_life_days", "days_before", "threshold", "interval"),
         *("group_by", "policy", "score_bins", "binning"),
@@ -275,3 +276,9 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
         help="recording of the ensemble's own decision (default: positive is what more than half of the "
         "members call so)",
     )
+    group = parser.add_argument_group(
+        "of the task annotators",
+        "Answers that are missing: estimates that ignore this, and those that allow for it.",
+    )
+    group.add_argument("--skipped", type=share, metavar="SHARE", help="of the items: the hardest, for people")
+    group.add_argument("--expired", type=share, metavar="SHARE", help="of the items: any, at random")

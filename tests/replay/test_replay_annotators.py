@@ -11,7 +11,8 @@ import pytest
 
 from service.app.cli import main
 from service.domain.errors import RecordingError
-from service.replay.annotators_command import NOBODY, Crowd, load_crowd, measured
+from service.replay.annotators_command import Missing, measured
+from service.replay.crowd import NOBODY, Crowd, load_crowd
 
 
 def write(path: Path, **arrays: Any) -> Path:
@@ -76,6 +77,61 @@ def test_wrong_answers_do_not_lower_the_accuracy() -> None:
     found = measured(crowd, 600, 0.95, np.random.default_rng(1))
     assert found.first.upper < crowd.correct.mean() < found.people.upper
     assert found.people.lower < crowd.correct.mean()
+
+
+def hard_crowd(items: int) -> Crowd:
+    """People and model err about the same items: a third, of which the model gets half wrong."""
+    rng = np.random.default_rng(7)
+    truth, is_hard = rng.integers(0, 2, items), rng.random(items) < 1 / 3
+    predicted = np.where(rng.random(items) < np.where(is_hard, 0.5, 0.95), truth, 1 - truth)
+    wrong = rng.random((items, 6)) < np.where(is_hard, 0.2, 0.02)[:, None]
+    return Crowd("hard", predicted, np.where(wrong, 1 - truth[:, None], truth[:, None]), truth)
+
+
+def test_if_hard_items_are_skipped_the_interval_that_allows_for_it_alone_holds_the_accuracy() -> None:
+    crowd = hard_crowd(900)
+    found = measured(crowd, 600, 0.95, np.random.default_rng(1), Missing(skipped=0.25))
+    truth = float(crowd.correct.mean())
+    assert found.unanswered == 0.25
+    assert not found.people.holds(truth)
+    assert found.allowed.holds(truth)
+
+
+def test_what_is_skipped_widens_the_interval_by_its_share() -> None:
+    crowd = crowd_of(600)
+    found = measured(crowd, 600, 0.95, np.random.default_rng(1), Missing(skipped=0.2))
+    # The ends are those of the worst case, each with half of the posterior.
+    assert found.allowed.width - 0.8 * found.people.width == pytest.approx(0.2, abs=0.02)
+
+
+def test_requests_that_expire_at_random_do_not_widen_the_interval() -> None:
+    crowd = crowd_of(600)
+    found = [measured(crowd, 600, 0.95, np.random.default_rng(run), Missing(expired=0.2)) for run in range(5)]
+    assert found[0].unanswered == pytest.approx(0.2, abs=0.05)
+    # Chance tells later attempts from first ones now and then.
+    assert np.median([each.allowed.width / each.people.width for each in found]) == 1.0
+
+
+def test_without_any_answer_the_accuracy_may_be_anything() -> None:
+    found = measured(crowd_of(20), 1, 0.95, np.random.default_rng(1), Missing(skipped=0.9))
+    assert (found.allowed, found.people) == ((0.0, 1.0), (0.0, 1.0))
+
+
+def test_the_command_says_how_missing_answers_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = crowd_of(60)
+    path = write(tmp_path / "made.npz", predicted=crowd.predicted, answers=crowd.answers)
+    command = ["replay", str(path), "--task", "annotators", "--labels", "40", "--runs", "2", "--json"]
+    assert main([*command, "--skipped", "0.25"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    assert table["rows"][0]["items without an answer, %"] == 25.0
+    assert table["rows"][0]["if answers are missing, too, hold, %"] == 100.0
+
+
+def test_other_tasks_refuse_missing_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "digits", "--skipped", "0.2"]) != 0
+    assert "--skipped: the task estimation does not take it" in capsys.readouterr().err
 
 
 def test_the_command_prints_a_row_for_every_number_of_items(
