@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from page_site import Shown
 from playwright.sync_api import expect
-from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot
+from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot, waiting
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
@@ -139,6 +139,11 @@ def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now
 def test_a_group_shows_how_far_it_stands_on_its_own_labels(shown: Shown, labels: int, words: str) -> None:
     page = shown(snapshot(labels), "/?grouping=class&group=dog")
     expect(page.locator("#detail .estimate-source")).to_contain_text(words)
+
+
+def test_what_waits_for_unrequested_labels_is_said_beside_the_groups(shown: Shown) -> None:
+    page = shown(replace(snapshot(), waiting=waiting(items=7)))
+    expect(page.locator("#groups")).to_contain_text("7 predictions wait for unrequested labels")
 
 
 def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:

@@ -190,6 +190,19 @@ def test_a_cohort_that_is_dropped_as_its_close_begins_does_not_count(site: JoinS
     assert (site.cohort().state, site.entries()) == ("x", [])
 
 
+@pytest.mark.parametrize("later", [CLOSED_AT, BEGIN + 12 * DAY])
+def test_a_cohort_that_another_leader_has_closed_or_removed_meanwhile_counts_once(
+    site: JoinSite, later: float
+) -> None:
+    predict(site, range(90))
+    site.label_all([(n, "cat") for n in range(90)])
+    seen = site.summary()
+    assert site.close() == 90
+    site.close(later, epoch=2)
+    assert site.cohorts.advance(seen, epoch=2, now=later) == 0
+    assert (len(site.entries()), site.summary().items) == (90, 0)
+
+
 def test_a_label_of_a_prediction_that_was_removed_joins_no_later_one(site: JoinSite) -> None:
     site.predict("a")
     site.label("a", "dog", time=BEGIN + 120)
