@@ -48,6 +48,11 @@ def _vendors() -> table.Panel:
                 for end in ("lower", "mean", "upper")
             ),
             column("Labels", "credence_vendor_reliability_labels", looks.COUNT),
+            column("Gold labels", "credence_vendor_gold_labels", looks.COUNT),
+            *(
+                column(f"Wrong about gold, {end}", f"credence_vendor_gold_wrong_{end}_ratio")
+                for end in ("lower", "mean", "upper")
+            ),
             column("People", "credence_vendor_annotators", looks.COUNT),
             column("People below", "credence_vendor_annotators_below_threshold", looks.COUNT),
         ],

@@ -249,7 +249,7 @@ def _labellers(state: ModelState) -> list[Table | Text]:
 
 
 def _labeller_table(title: str, labellers: Iterable[tuple[str, LabellerState]]) -> Table:
-    columns = ("reliability %", "below threshold", "agreement %", "labels", "median time")
+    columns = ("reliability %", "below threshold", "agreement %", "labels", "median time", "gold", "wrong %")
     table = _table(f"{title}, sorted by the lower end of reliability", "name", columns)
     for name, one in labellers:
         table.add_row(
@@ -259,6 +259,8 @@ def _labeller_table(title: str, labellers: Iterable[tuple[str, LabellerState]]) 
             "" if one.agreement is None else cell_of_interval(one.agreement),
             f"{one.labels:,}",
             "" if one.answer_seconds is None else duration(one.answer_seconds),
+            f"{one.gold_labels:,}",
+            "" if one.gold_wrong is None else cell_of_interval(one.gold_wrong),
         )
     return table
 

@@ -13,6 +13,16 @@ from service.config.types import Frozen, Probability
 _MOST = 9
 
 
+class GoldSettings(Frozen):
+    """Items whose true class is known, requested among others to learn how often people are wrong."""
+
+    file: str
+    """file of gold items, in the format of `credence predictions send` (.jsonl, .csv, .parquet), with a
+    further column `true_class`. The process that requests labels reads it when it starts"""
+    share: float = Field(default=0.02, gt=0, le=0.5)
+    """share of the requests for new items that are for gold items; the label budget pays for them"""
+
+
 class LabelsPerItem(Frozen):
     """How many people label an item. Labels may then be wrong; otherwise each is the truth."""
 
@@ -28,6 +38,9 @@ class LabelsPerItem(Frozen):
     reliability: float | None = Field(default=None, ge=0.6, le=0.999)
     """expected share of items about which a person is right, before any label (default: 0.95). If you set it,
     labels may be wrong with `most: 1` too"""
+
+    gold: GoldSettings | None = None
+    """items whose true class is known. If you set it, labels may be wrong with `most: 1` too"""
 
     max_error: float | None = Field(default=None, gt=0, lt=0.5)
     """if labels may be wrong: upper bound of the share of wrong labels, both of correct and of incorrect
@@ -57,7 +70,7 @@ class LabelsPerItem(Frozen):
     @property
     def may_err(self) -> bool:
         """Whether labels may be wrong."""
-        return self.several or self.reliability is not None
+        return self.several or self.reliability is not None or self.gold is not None
 
     def wants_another(self, labels: Sequence[Hashable], predicted: Hashable, *, is_audited: bool) -> bool:
         """Whether one more person is asked about an item, given the classes of its labels so far."""

@@ -101,7 +101,7 @@ def due_checkpoint(
     change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
     """
     base = Checkpoint(checkpoint, index.space, reference)
-    # The stream keeps fewer outcomes if several people label them.
+    # The stream keeps fewer outcomes if several people label them, and with labels of gold items.
     kept = outcome_limit * ledger.rows // max(ledger.labels, 1)
     soon = ledger.place_before(max(0, ledger.rows - kept * 3 // 4))
     if soon <= base.position:

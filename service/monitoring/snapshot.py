@@ -94,7 +94,7 @@ class ModelSnapshot:
     last_label_at: float | None  # seconds since the epoch
     groupings: dict[str, GroupingSnapshot]  # those that have traffic
     assessments: dict[str, AssessmentSnapshot]  # all that are configured
-    requests: dict[str, OpenRequest]  # open ones, by id
+    requests: dict[str, OpenRequest]  # open ones without those for gold items, by id
     recent: list[OutcomeEntry]  # the outcomes that came last, the newest first
     flow: LabelFlow  # labels over the time that is remembered
     past: tuple[Moment, ...]  # estimates of earlier times, oldest first
@@ -239,7 +239,7 @@ def take_snapshot(
         last_label_at=ledger.last_label_at,
         groupings=groupings,
         assessments=assessments,
-        requests=requests.open,
+        requests={name: one for name, one in requests.open.items() if not one.gold},
         recent=ledger.recent,
         flow=label_flow(ledger, now - history_seconds, now),
         past=past,

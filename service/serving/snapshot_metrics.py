@@ -76,6 +76,10 @@ VENDOR = MetricTable[VendorEstimate](("model", "vendor"), (
     Metric("credence_vendor_agreement_mean_ratio", "ratio", "Weighted estimate of the same.", lambda vendor: _end(vendor.quality.agreement, 1)),
     Metric("credence_vendor_agreement_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda vendor: _end(vendor.quality.agreement, 2)),
     Metric("credence_vendor_answer_seconds", "seconds", "Median time from the first issue of a request to the vendor's label. It includes the time until somebody takes the request, and further attempts.", lambda vendor: vendor.quality.answer_seconds),
+    Metric("credence_vendor_gold_labels", "labels", "First labels of the vendor about gold items, whose true classes are known.", lambda vendor: vendor.quality.gold_labels),
+    Metric("credence_vendor_gold_wrong_lower_ratio", "ratio", "Lower end of the interval of the share of these labels that are wrong; absent without any.", lambda vendor: _end(vendor.quality.gold_wrong, 0)),
+    Metric("credence_vendor_gold_wrong_mean_ratio", "ratio", "Share of these labels that are wrong.", lambda vendor: _end(vendor.quality.gold_wrong, 1)),
+    Metric("credence_vendor_gold_wrong_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda vendor: _end(vendor.quality.gold_wrong, 2)),
     Metric("credence_vendor_annotators", "", "People of the vendor who gave labels.", lambda vendor: vendor.people),
     Metric("credence_vendor_annotators_below_threshold", "", "People of the vendor with alerts.min_labels labels who are below alerts.min_reliability with a probability of at least alerts.confidence; absent without a threshold.", lambda vendor: vendor.unreliable),
 ))
@@ -119,7 +123,7 @@ ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
     Metric("credence_requests_oldest_timestamp_seconds", "seconds", "When the oldest label request that waits for an answer was first issued; absent while none waits.", lambda state: state.oldest_request_at),
 ))
 EVENTS = MetricTable[int]((*_ASSESSMENT, "event"), (
-    Metric("credence_requests_total", "requests", "Events of label requests, in all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired.", lambda count: count),
+    Metric("credence_requests_total", "requests", "Events of label requests, in all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired. Without those of gold items.", lambda count: count),
 ))
 ASSESSED_GROUPS = MetricTable[AssessmentSnapshot]((*_ASSESSMENT, "group"), (
     Metric("credence_assessment_group_extreme_probability", "", "Posterior probability that the group is among the top_m of an identification. For `other`, the highest among its groups.", lambda state: state.extreme, other=highest),

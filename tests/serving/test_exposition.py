@@ -51,7 +51,7 @@ def the_snapshot() -> ModelSnapshot:
         performances={"curve": performance()},
         ensembles={"votes": POOLED},
         challenges={"next": CHALLENGED},
-        labelling=labelling(),
+        labelling=labelling(gold=30),
         selection_bias=Estimate.of(np.array([0.05, 0.06, 0.07]), 0.95),
         attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
     )
@@ -146,8 +146,8 @@ def test_vendors_have_their_reliability_and_no_person_is_named() -> None:
     vendors = {
         dict(labels)["vendor"]: value for (metric, labels), value in shown.items() if metric == reliability
     }
-    assert vendors == {each.vendor: each.mean for each in labelling().vendors}
-    people = {each.annotator for each in labelling().annotators}
+    assert vendors == {each.vendor: each.mean for each in labelling(gold=30).vendors}
+    people = {each.annotator for each in labelling(gold=30).annotators}
     assert not any(value in people for _, labels in shown for _, value in labels)
 
 

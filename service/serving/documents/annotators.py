@@ -50,6 +50,8 @@ class LabellerState(Document):
         description="median time from the first issue of a request to its label, including the time until "
         "somebody takes it"
     )
+    gold_labels: int = Field(description="first labels about gold items")
+    gold_wrong: Interval | None = Field(description="share of these that are wrong; null without any")
 
 
 class AnnotatorState(LabellerState):
@@ -111,6 +113,8 @@ def _labels(estimate: AnnotatorEstimate | VendorEstimate) -> dict[str, Any]:
         "agreement": _interval(quality.agreement),
         "shared_items": quality.shared_items,
         "answer_seconds": finite_or_none(quality.answer_seconds),
+        "gold_labels": quality.gold_labels,
+        "gold_wrong": _interval(quality.gold_wrong),
     }
 
 

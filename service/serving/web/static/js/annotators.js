@@ -27,7 +27,11 @@ export function annotatorsView(state) {
 /** @param {string} title @param {any[]} rows @param {(one: any) => string} name */
 function table(title, rows, name) {
   const limited = rows.some((one) => one.below !== null);
-  const headings = ["Reliability", ...(limited ? ["Below threshold"] : []), "Agreement", "Labels", "Median time"];
+  const gold = rows.some((one) => one.gold_labels > 0);
+  const headings = [
+    ...["Reliability", ...(limited ? ["Below threshold"] : []), "Agreement", "Labels", "Median time"],
+    ...(gold ? ["Gold labels", "Wrong about gold"] : []),
+  ];
   return h(
     "div",
     { key: title, class: "scroll", tabindex: 0, role: "region", "aria-label": title },
@@ -50,6 +54,8 @@ function table(title, rows, name) {
             h("td", { class: "number" }, one.agreement === null ? "no shared items" : estimate(one.agreement)),
             h("td", { class: "number" }, count(one.labels)),
             h("td", { class: "number" }, one.answer_seconds === null ? "" : duration(one.answer_seconds)),
+            gold && h("td", { class: "number" }, count(one.gold_labels)),
+            gold && h("td", { class: "number" }, one.gold_wrong === null ? "" : estimate(one.gold_wrong)),
           ),
         ),
       ),
