@@ -240,6 +240,8 @@ def _labellers(state: ModelState) -> list[Table | Text]:
     parts: list[Table | Text] = []
     if state.label_agreement is not None:
         parts.append(_text(state.label_agreement.sentence, "dim"))
+    if state.label_errors is not None:
+        parts.append(_text(state.label_errors.sentence, "dim"))
     if any(one.vendor for one in state.vendors):
         parts.append(_labeller_table("vendors", ((one.vendor, one) for one in state.vendors)))
     if any(one.full_name for one in state.annotators):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -42,14 +42,17 @@ class LabelsPerItem(Frozen):
     gold: GoldSettings | None = None
     """items whose true class is known. If you set it, labels may be wrong with `most: 1` too"""
 
-    max_error: float | None = Field(default=None, gt=0, lt=0.5)
+    max_error: Annotated[float, Field(gt=0, lt=0.5)] | Literal["learned"] | None = None
     """if labels may be wrong: upper bound of the share of wrong labels, both of correct and of incorrect
-    predictions, in every group and at any time. Evidence allows for so many; without it there is none"""
+    predictions, in every group and at any time. Evidence allows for so many; without it there is none. With
+    `learned` the bound is learned from the labels of `gold` items"""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         if self.most < self.least:
             raise ValueError(f"`most` ({self.most}) is below `least` ({self.least})")
+        if self.learns_bound and self.gold is None:
+            raise ValueError("`max_error: learned` requires `gold`")
         return self
 
     @property
@@ -64,8 +67,16 @@ class LabelsPerItem(Frozen):
 
     @property
     def wrong_labels(self) -> float:
-        """The share of labels that evidence takes to be wrong, at most, whether predictions are correct."""
-        return (self.max_error or 0.0) if self.may_err else 0.0
+        """The share of labels that evidence takes to be wrong, at most, whether predictions are correct.
+
+        A learned one is not known here.
+        """
+        return self.max_error if self.may_err and isinstance(self.max_error, float) else 0.0
+
+    @property
+    def learns_bound(self) -> bool:
+        """Whether it is learned how many labels are wrong at most."""
+        return self.max_error == "learned"
 
     @property
     def may_err(self) -> bool:

@@ -19,6 +19,7 @@ from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.count_trends import CountTrends, count_trends, counts_at
 from service.monitoring.drift import ModelDrift, model_drift
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.monitoring.gold_labels import allowed_errors, gold_counts
 from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
@@ -36,6 +37,7 @@ from service.monitoring.unanswered_requests import UnansweredRequests, unanswere
 from service.monitoring.week_ago import WeekAgo
 from service.monitoring.weighted_labels import weigh_model_labels
 from service.statistics.estimate import Estimate
+from service.statistics.label_errors import GoldCounts, WrongLabels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.count_histories import CountHistory
 from service.store.drift_verdicts import DriftVerdicts
@@ -103,6 +105,8 @@ class ModelSnapshot:
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
     labelling: LabellingEstimates | None  # who labels, and how well; None where labels are the truth
+    gold: GoldCounts  # first labels about gold items that the bound is learned from
+    wrong_labels: WrongLabels  # for which evidence allows
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
@@ -144,6 +148,8 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
+    gold = gold_counts(ledger.gold_labels, requests.of_new_items, reference, facts.checkpoint)
+    wrong_labels = allowed_errors(settings, gold)
     weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth)
     groupings = assess_groupings(
         settings=settings,
@@ -162,6 +168,7 @@ def take_snapshot(
             reference=reference,
             checkpoint=facts.checkpoint,
             before={} if last is None else {n: one.evidence for n, one in last.groupings.items()},
+            wrong_labels=wrong_labels,
         ),
     )
     drift = model_drift(
@@ -248,6 +255,8 @@ def take_snapshot(
         ensembles={name: one for name, one in ensembles.items() if one is not None},
         challenges={name: one for name, one in challenges.items() if one is not None},
         labelling=labelling_estimates(facts.annotators, settings),
+        gold=gold,
+        wrong_labels=wrong_labels,
         reference=reference,
         drift=drift,
         trends=count_trends(facts.counts, counts),
@@ -270,8 +279,8 @@ def _filling(
     if name not in groupings or not settings.labels_per_item.has_evidence:
         return None
     asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
-    drawn = [each for one in requests.of_new_items.values() for each in (one, *one.shared)]
-    opened = [each for each in drawn if each.assessment in asking]
+    usual = [one for one in requests.of_new_items.values() if not one.gold]
+    opened = [each for one in usual for each in (one, *one.shared) if each.assessment in asking]
     return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
 
 

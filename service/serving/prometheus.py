@@ -31,7 +31,7 @@ from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
     *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
-    *(of.MODEL, of.LABEL_AGREEMENT, of.VENDOR),
+    *(of.MODEL, of.LABEL_AGREEMENT, of.LABEL_ERRORS, of.VENDOR),
     *(of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
@@ -111,6 +111,8 @@ def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Itera
     """All samples of one model."""
     model = snapshot.model
     yield from of.MODEL.samples(snapshot, model)
+    if snapshot.wrong_labels.is_learned:
+        yield from of.LABEL_ERRORS.samples(snapshot.wrong_labels, model)
     if snapshot.labelling is not None:
         yield from of.LABEL_AGREEMENT.samples(snapshot.labelling.quality, model)
         for vendor in snapshot.labelling.vendors:

@@ -17,6 +17,7 @@ from service.monitoring.label_quality import Ends, LabelQuality
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.metric_selection import ShownGroups
 from service.serving.metrics import Metric, MetricTable, highest, total
+from service.statistics.label_errors import WrongLabels
 
 _Measured = tuple[PerformanceSnapshot, str]
 """The performance of a binary classifier, and the name of a measure."""
@@ -65,6 +66,10 @@ LABEL_AGREEMENT = MetricTable[LabelQuality](("model",), (
     Metric("credence_label_alpha_lower", "", "Lower end of the interval of Krippendorff's alpha of the labels: 1 if all agree, 0 if as often as by chance. Absent likewise, and if all labels are one class.", lambda quality: _end(quality.alpha, 0)),
     Metric("credence_label_alpha_mean", "", "Weighted estimate of the same.", lambda quality: _end(quality.alpha, 1)),
     Metric("credence_label_alpha_upper", "", "Upper end of the interval of the same.", lambda quality: _end(quality.alpha, 2)),
+))
+LABEL_ERRORS = MetricTable[WrongLabels](("model",), (
+    Metric("credence_label_error_bound_correct_ratio", "ratio", "Upper bound of the share of wrong first labels about correct predictions, learned from gold items and valid at every moment; evidence allows for it. Absent unless labels_per_item.max_error is `learned`, and if it may be above 30%.", lambda wrong: wrong.most_of_correct),
+    Metric("credence_label_error_bound_incorrect_ratio", "ratio", "The same about incorrect predictions.", lambda wrong: wrong.most_of_incorrect),
 ))
 VENDOR = MetricTable[VendorEstimate](("model", "vendor"), (
     Metric("credence_vendor_reliability_lower_ratio", "ratio", "Lower end of the credible interval of the share of the model's items about which a label of the vendor is right. Without vendors, all people are one with an empty name. Absent where labels are the truth.", lambda vendor: vendor.lower),

@@ -100,8 +100,8 @@ class RequestFacts:
 
     @property
     def of_new_items(self) -> dict[str, OpenRequest]:
-        """Requests in flight for items that nobody has labelled, without gold items."""
-        return {name: one for name, one in self.open.items() if one.opinion == 1 and not one.gold}
+        """Requests in flight for items that nobody has labelled, gold items included."""
+        return {name: request for name, request in self.open.items() if request.opinion == 1}
 
 
 _LAST_ANSWERS = (b"heard|", b"unheard|")

@@ -22,6 +22,7 @@ from service.monitoring.grouping_snapshot import LONGEST_SECONDS
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import CATALOGUE, SPECS, SnapshotCollector
 from service.statistics.estimate import Estimate
+from service.statistics.label_errors import WrongLabels
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 RENEWING = {"labels": 100, "per_days": 1}
@@ -52,6 +53,7 @@ def the_snapshot() -> ModelSnapshot:
         ensembles={"votes": POOLED},
         challenges={"next": CHALLENGED},
         labelling=labelling(gold=30),
+        wrong_labels=WrongLabels((0.05,), 0.2, is_learned=True),
         selection_bias=Estimate.of(np.array([0.05, 0.06, 0.07]), 0.95),
         attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
     )

@@ -19,9 +19,11 @@ from service.serving.documents import words
 from service.serving.documents.annotators import (
     AnnotatorState,
     LabelAgreement,
+    LabelErrors,
     VendorState,
     annotator_states,
     label_agreement,
+    label_errors,
     vendor_states,
 )
 from service.serving.documents.assessments import AssessmentState, assessment_state
@@ -167,6 +169,10 @@ class ModelState(Document):
     label_agreement: LabelAgreement | None = Field(
         description="null if labels are the truth, or too few items have several"
     )
+    label_errors: LabelErrors | None = Field(
+        description="how often first labels are wrong at most; null unless labels_per_item.max_error is "
+        "`learned`"
+    )
     drift: DriftSummary
     reference: ReferenceSummary
     has_confusion: bool = Field(description="whether the model has a confusion matrix")
@@ -249,6 +255,7 @@ def model_state(
         selection_bias=None if (bias := snapshot.selection_bias) is None else Interval.at_index(bias),
         vendors=vendor_states(snapshot),
         label_agreement=label_agreement(snapshot),
+        label_errors=label_errors(snapshot),
         drift=drift_summary(snapshot),
         reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),

@@ -14,6 +14,7 @@ export function annotatorsView(state) {
   return [
     h("div", { class: "title" }, h("h2", { id: "annotators-title" }, "Annotators"), help(annotatorsHelp(state))),
     state.label_agreement && h("p", { class: "note" }, state.label_agreement.sentence),
+    state.label_errors && h("p", { class: "note" }, state.label_errors.sentence),
     vendors.length > 0 && table("Vendors", vendors, (/** @type {any} */ one) => one.vendor),
     people.length > 0 &&
       table("People", people.slice(0, SHOWN), (/** @type {any} */ one) =>
