@@ -12,6 +12,7 @@ from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import GroupEvidence
+from service.statistics.label_errors import NEVER_WRONG
 from service.store.references import ReferenceWindow
 
 
@@ -48,6 +49,12 @@ def grouping_evidence(
         return labels.part(which[groups]), groups[which[groups]]
 
     found = collected_evidence(
-        watched, labels_of, tallies, settings=settings, reference=reference, before=before
+        watched,
+        labels_of,
+        tallies,
+        settings=settings,
+        wrong_labels=NEVER_WRONG,
+        reference=reference,
+        before=before,
     )
-    return conclude({"": found}, {"": labels_of}, settings, {"": before})[""]
+    return conclude({"": found}, {"": labels_of}, settings, NEVER_WRONG, {"": before})[""]

@@ -19,7 +19,7 @@ _LIMIT = "credence_alert_min_reliability_ratio"
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
     board = board.with_row(build.Row("Annotators and vendors").collapsed(True))
-    for panel in (_vendors(), _reliability(), _below(), _agreement(), _alpha(), _times()):
+    for panel in (_vendors(), _reliability(), _below(), _agreement(), _alpha(), _times(), _bounds()):
         board = board.with_panel(panel)
     return board
 
@@ -48,6 +48,11 @@ def _vendors() -> table.Panel:
                 for end in ("lower", "mean", "upper")
             ),
             column("Labels", "credence_vendor_reliability_labels", looks.COUNT),
+            column("Gold labels", "credence_vendor_gold_labels", looks.COUNT),
+            *(
+                column(f"Wrong about gold, {end}", f"credence_vendor_gold_wrong_{end}_ratio")
+                for end in ("lower", "mean", "upper")
+            ),
             column("People", "credence_vendor_annotators", looks.COUNT),
             column("People below", "credence_vendor_annotators_below_threshold", looks.COUNT),
         ],
@@ -131,5 +136,23 @@ def _times() -> timeseries.Panel:
             nothing=_NOTHING,
         ),
         Query(shown("credence_vendor_answer_seconds", _MODEL, by="vendor"), "{{vendor}}"),
+        width=8,
+    )
+
+
+def _bounds() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Wrong first labels, at most",
+            "Upper bounds of the shares of wrong first labels about correct and about incorrect predictions, "
+            "learned from gold items. Evidence allows for them.",
+            looks.RATIO,
+            1,
+            nothing="max_error is not learned, or too few gold items are labelled",
+        ),
+        *(
+            Query(shown(f"credence_label_error_bound_{which}_ratio", _MODEL, by=""), which)
+            for which in ("correct", "incorrect")
+        ),
         width=8,
     )

@@ -18,7 +18,7 @@ _SUSPICION = "credence_group_drift_score"
 _DISTANCE = "credence_group_drift_distance"
 _LIMIT = "credence_drift_max_distance_ratio"
 _NOTHING = "no estimates or reference"
-_REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE, "reference": looks.GREEN}
+_REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE, "reference": looks.GREEN, "gold": looks.PURPLE}
 
 
 def row(board: build.Dashboard) -> build.Dashboard:
@@ -158,8 +158,8 @@ def _reasons() -> timeseries.Panel:
     return lines(
         Says(
             "Label requests by reason",
-            "Issued label requests by reason: the policy chose the group, the group has drifted, or "
-            "its reference for declines is incomplete.",
+            "Issued label requests by reason: the policy chose the group, the group has drifted, "
+            "its reference for declines is incomplete, or the item is a gold item.",
             looks.PER_SECOND,
             3,
             nothing="no assessment",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.loader import load_settings
@@ -16,6 +16,9 @@ from service.domain.pending_joins import CLOSED_BYTES, WAITING_BYTES
 from service.domain.times import duration
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
 from service.serving.documents.questions import chooser, question
+
+if TYPE_CHECKING:
+    from service.store.records import GoldItem
 
 _COLUMNS: Final[dict[Columns, str]] = {
     "class_bins": "predicted class and score bin",
@@ -37,8 +40,13 @@ def check(options: argparse.Namespace) -> int:
         ConfigurationError: it is not valid.
     """
     settings = load_settings(options.config, os.environ)
+    gold = {}
+    if any(model.labels_per_item.gold for model in settings.models.values()):
+        from service.app.gold_files import read_gold  # noqa: PLC0415 - with numpy
+
+        gold = read_gold(settings)
     print(f"{options.config}: valid")
-    for line in _lines(settings):
+    for line in _lines(settings, gold):
         print(line)
     return _try_connections(settings, options.role) if options.connect else 0
 
@@ -55,7 +63,7 @@ def _try_connections(settings: Settings, roles: list[str] | None) -> int:
     return min(failed, 1)
 
 
-def _lines(settings: Settings) -> Iterator[str]:
+def _lines(settings: Settings, gold: Mapping[str, Sequence[GoldItem]]) -> Iterator[str]:
     topics, servers = settings.kafka.topics, ", ".join(settings.kafka.bootstrap_servers)
     yield f"reads {topics.predictions} and {topics.labels} from {servers}"
     yield f"writes {topics.label_requests} and {topics.dead_letters}"
@@ -64,11 +72,11 @@ def _lines(settings: Settings) -> Iterator[str]:
     yield f"serves metrics and health at http://{monitoring.host}:{monitoring.port}/metrics"
     yield f"evaluates every {settings.schedule.tick_seconds:g} s"
     for name in settings.models:
-        yield from _model_lines(settings, name)
+        yield from _model_lines(settings, name, gold.get(name, ()))
     yield from _vendor_lines(settings)
 
 
-def _model_lines(settings: Settings, name: str) -> Iterator[str]:
+def _model_lines(settings: Settings, name: str, gold: Sequence[GoldItem]) -> Iterator[str]:
     model, space = settings.models[name], settings.cell_space(name)
     yield (
         f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
@@ -88,6 +96,7 @@ def _model_lines(settings: Settings, name: str) -> Iterator[str]:
             f"  a group's accuracy is expected to change once in {run_length:,} labels "
             "(forgetting.run_length)"
         )
+    yield from _gold_lines(settings, name, gold)
     if not model.assessments:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():
@@ -123,6 +132,18 @@ def _join_lines(settings: Settings, name: str) -> Iterator[str]:
         f"  unrequested labels ({rule.items}): up to {bounds.join_items:,} predictions wait up to "
         f"{duration(bounds.join_days * 86_400)}, about {_in_bytes(waiting)} in Redis; "
         f"as many with an outcome, about {_in_bytes(closed)}"
+    )
+
+
+def _gold_lines(settings: Settings, name: str, items: Sequence[GoldItem]) -> Iterator[str]:
+    """What gold items are there."""
+    gold = settings.models[name].labels_per_item.gold
+    if gold is None:
+        return
+    correct = sum(item.record.predicted_class == item.true_class for item in items)
+    yield (
+        f"  gold items: {len(items):,}, of which the model predicts {correct:,} correctly; each is requested "
+        f"once, {gold.share:.1%} of the requests for new items"
     )
 
 

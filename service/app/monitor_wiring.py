@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 import numpy as np
@@ -15,6 +15,7 @@ from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_job import ImmediateExecutor
 from service.monitoring.background_performance import PerformanceWatch
 from service.monitoring.further_labels import FurtherLabels
+from service.monitoring.gold_requests import GoldQueue
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.monitoring.request_issuer import RequestIssuer
@@ -24,6 +25,7 @@ from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
 from service.store.facts import FactReader
 from service.store.labelled_items import LabelledItemStore
+from service.store.records import GoldItem
 
 
 def model_monitor(
@@ -33,10 +35,11 @@ def model_monitor(
     *,
     hash_key: bytes,
     rng: np.random.Generator,
+    gold: Sequence[GoldItem] = (),
     executor: Executor | None = None,
     performance_failed: Callable[[], None] = lambda: None,
 ) -> ModelMonitor:
-    """The monitor of one model.
+    """The monitor of one model; `gold` items are needed where it requests labels.
 
     What takes seconds to learn is learned in the executor; without one, within the round.
     """
@@ -45,6 +48,7 @@ def model_monitor(
     model_settings = settings.models[model]
     learner, rest_seconds = executor or ImmediateExecutor(), settings.schedule.performance_seconds
     shares = {name: vendor.share for name, vendor in settings.vendors_of(model).items()}
+    requests = request_store(settings, connection, model)
     return ModelMonitor(
         model,
         model_settings,
@@ -52,8 +56,9 @@ def model_monitor(
         reader=FactReader(connection, keys, space, decay=model_settings.traffic_decay_per_second),
         issuer=RequestIssuer(
             RequestBuilder(model, model_settings, space, VendorAssignment(shares, hash_key)),
-            request_store(settings, connection, model),
+            requests,
             FurtherLabels(model_settings, LabelledItemStore(connection, keys), hash_key),
+            GoldQueue(model, gold, requests, hash_key=hash_key),
             asked_pools(settings, model, space),
             rng,
         ),

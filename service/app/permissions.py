@@ -93,7 +93,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
     requested = (keys.request(_ANY), keys.asked(_ANY))
     again = (keys.labelled(_ANY), keys.undecided, keys.barred)
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
-    asks = {"ZADD", "ZRANGE", "ZRANGEBYSCORE"}
+    asks = {"ZADD", "ZRANGE", "ZRANGEBYSCORE", "SMISMEMBER"}
     # Of every consumer: the script records that Redis has lost data.
     follows = ("bind_topic", "rewind_topic", "note_reset")
     recent = (losses_key(prefix), intake_key(prefix))
@@ -124,7 +124,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
             writes=(
                 consumers_key(prefix),
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(*again, keys.claims, keys.drift, keys.evidence, keys.counts),
+                *(*again, keys.gold, keys.claims, keys.drift, keys.evidence, keys.counts),
                 *(lease_key(prefix), epoch_key(prefix), leader_since_key(prefix)),
             ),
         ),

@@ -69,6 +69,9 @@ class Application:
         settings: validated.
         roles: what it does.
         clock: seconds since the epoch.
+
+    Raises:
+        ConfigurationError: a file of gold items cannot be used.
     """
 
     def __init__(
@@ -89,10 +92,12 @@ class Application:
         # With statistics and FastAPI, which take a second to import: consumers need neither.
         self._rounds = None
         if self._roles & {"schedule", "serve"}:
+            from service.app.gold_files import read_gold  # noqa: PLC0415
             from service.app.rounds import Rounds  # noqa: PLC0415
 
             self._rounds = Rounds(
                 settings,
+                gold=read_gold(settings) if "schedule" in self._roles else {},
                 registry=self._registry,
                 metrics=self._metrics,
                 clock=clock,

@@ -9,7 +9,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -37,6 +37,7 @@ from service.serving.web.pages import page_app
 from service.store.connection import Connection
 from service.store.consumer_health import HealthStore
 from service.store.lease import LeaderLease
+from service.store.records import GoldItem
 from service.telemetry.health import Check
 from service.telemetry.instruments import PipelineMetrics
 from service.telemetry.outages import Outages
@@ -50,7 +51,7 @@ _RECALL_REST = 9.0
 class Rounds:
     """Takes and shows snapshots of all models, and requests labels if this process leads.
 
-    The registry gets the metrics of all snapshots.
+    The registry gets the metrics of all snapshots. `gold` items, by model, are needed where it leads.
     """
 
     _monitors: dict[str, ModelMonitor]
@@ -60,12 +61,14 @@ class Rounds:
         self,
         settings: Settings,
         *,
+        gold: Mapping[str, Sequence[GoldItem]],
         registry: CollectorRegistry,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
         outages: Outages,
     ) -> None:
         self._settings = settings
+        self._gold = gold
         self._outages = outages
         self._registry = registry
         self._metrics = metrics
@@ -113,6 +116,7 @@ class Rounds:
                 name,
                 connection,
                 hash_key=hash_key,
+                gold=self._gold.get(name, ()),
                 rng=np.random.default_rng(seed),
                 executor=self._learner,
                 performance_failed=partial(self._count_performance_failure, name),
@@ -259,7 +263,9 @@ class Rounds:
         self._log_budgets(model)
         for assessment, count in done.issued.items():
             aimed, filled = done.aimed[assessment], done.filled.get(assessment, 0)
-            chosen = {"policy": count - aimed - filled, "drift": aimed, "reference": filled}
+            gold = done.gold.get(assessment, 0)
+            policy = count - aimed - filled - gold
+            chosen = {"policy": policy, "drift": aimed, "reference": filled, "gold": gold}
             for reason, number in chosen.items():
                 self._metrics.requests_chosen.labels(model, assessment, reason).inc(number)
         for assessment, count in done.shortfall.items():

@@ -242,6 +242,8 @@ def _labellers(state: ModelState) -> list[Table | Text]:
     parts: list[Table | Text] = []
     if state.label_agreement is not None:
         parts.append(_text(state.label_agreement.sentence, "dim"))
+    if state.label_errors is not None:
+        parts.append(_text(state.label_errors.sentence, "dim"))
     if any(one.vendor for one in state.vendors):
         parts.append(_labeller_table("vendors", ((one.vendor, one) for one in state.vendors)))
     if any(one.full_name for one in state.annotators):
@@ -251,7 +253,7 @@ def _labellers(state: ModelState) -> list[Table | Text]:
 
 
 def _labeller_table(title: str, labellers: Iterable[tuple[str, LabellerState]]) -> Table:
-    columns = ("reliability %", "below threshold", "agreement %", "labels", "median time")
+    columns = ("reliability %", "below threshold", "agreement %", "labels", "median time", "gold", "wrong %")
     table = _table(f"{title}, sorted by the lower end of reliability", "name", columns)
     for name, one in labellers:
         table.add_row(
@@ -261,6 +263,8 @@ def _labeller_table(title: str, labellers: Iterable[tuple[str, LabellerState]]) 
             "" if one.agreement is None else cell_of_interval(one.agreement),
             f"{one.labels:,}",
             "" if one.answer_seconds is None else duration(one.answer_seconds),
+            f"{one.gold_labels:,}",
+            "" if one.gold_wrong is None else cell_of_interval(one.gold_wrong),
         )
     return table
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from service.config.types import Frozen, Probability
 
 _MOST = 9
+
+
+class GoldSettings(Frozen):
+    """Items whose true class is known, requested among others to learn how often people are wrong."""
+
+    file: str
+    """file of gold items, in the format of `credence predictions send` (.jsonl, .csv, .parquet), with a
+    further column `true_class`. The process that requests labels reads it when it starts"""
+    share: float = Field(default=0.02, gt=0, le=0.5)
+    """share of the requests for new items that are for gold items; the label budget pays for them"""
 
 
 class LabelsPerItem(Frozen):
@@ -29,14 +39,20 @@ class LabelsPerItem(Frozen):
     """expected share of items about which a person is right, before any label (default: 0.95). If you set it,
     labels may be wrong with `most: 1` too"""
 
-    max_error: float | None = Field(default=None, gt=0, lt=0.5)
+    gold: GoldSettings | None = None
+    """items whose true class is known. If you set it, labels may be wrong with `most: 1` too"""
+
+    max_error: Annotated[float, Field(gt=0, lt=0.5)] | Literal["learned"] | None = None
     """if labels may be wrong: upper bound of the share of wrong labels, both of correct and of incorrect
-    predictions, in every group and at any time. Evidence allows for so many; without it there is none"""
+    predictions, in every group and at any time. Evidence allows for so many; without it there is none. With
+    `learned` the bound is learned from the labels of `gold` items"""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         if self.most < self.least:
             raise ValueError(f"`most` ({self.most}) is below `least` ({self.least})")
+        if self.learns_bound and self.gold is None:
+            raise ValueError("`max_error: learned` requires `gold`")
         return self
 
     @property
@@ -51,13 +67,21 @@ class LabelsPerItem(Frozen):
 
     @property
     def wrong_labels(self) -> float:
-        """The share of labels that evidence takes to be wrong, at most, whether predictions are correct."""
-        return (self.max_error or 0.0) if self.may_err else 0.0
+        """The share of labels that evidence takes to be wrong, at most, whether predictions are correct.
+
+        A learned one is not known here.
+        """
+        return self.max_error if self.may_err and isinstance(self.max_error, float) else 0.0
+
+    @property
+    def learns_bound(self) -> bool:
+        """Whether it is learned how many labels are wrong at most."""
+        return self.max_error == "learned"
 
     @property
     def may_err(self) -> bool:
         """Whether labels may be wrong."""
-        return self.several or self.reliability is not None
+        return self.several or self.reliability is not None or self.gold is not None
 
     def wants_another(self, labels: Sequence[Hashable], predicted: Hashable, *, is_audited: bool) -> bool:
         """Whether one more person is asked about an item, given the classes of its labels so far."""

@@ -23,7 +23,7 @@ from service.domain.errors import ConfigurationError
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
 
-FILE_NAME_KEYS = frozenset({"ca_file", "certificate_file", "key_file", "token_ca_file", "token_file"})
+FILE_NAME_KEYS = frozenset({"ca_file", "certificate_file", "file", "key_file", "token_ca_file", "token_file"})
 """Keys whose value is the name of a file; their variables end with `_FILE` for all that."""
 
 PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {

@@ -133,6 +133,9 @@ def _described(error: Any, notation: Notation) -> tuple[list[str | int], str]:
             del path[3]
             if not entry:
                 problem = f"must be a whole number, or a list of numbers{_is(error['input'], notation)}"
+        case ["models", _, "labels_per_item", "max_error", _]:
+            del path[4]
+            problem = f"must be more than 0 and less than 0.5, or `learned`{_is(error['input'], notation)}"
         case ["models", _, "assessments", _, task, *_] if task in ASSESSMENTS and kind != "union_tag_invalid":
             del path[4]
     if path and path[-1] == _KEY:

@@ -17,7 +17,7 @@ from service.monitoring.background_job import BackgroundLearning, Lesson
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.item_labels import Person
 from service.monitoring.label_quality import LabelQuality, label_quality
-from service.monitoring.label_truth import LEARNED_FROM, LabelledItems, LearnedTruth, learn_truth
+from service.monitoring.label_truth import LEARNED_FROM, KnownItems, LabelledItems, LearnedTruth, learn_truth
 from service.monitoring.outcome_table import OutcomeLedger
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ class AnnotatorWatch:
             _learn,
             items.newest(most),
             ledger.people,
+            None if (gold := ledger.gold_items(at=now)) is None else gold.newest(most),
             index[grouping],
             grouping=grouping,
             settings=self.settings,
@@ -93,6 +94,7 @@ class AnnotatorWatch:
 def _learn(
     items: LabelledItems,
     people: Sequence[Person],
+    gold: KnownItems | None,
     groups: Groups,
     *,
     grouping: str,
@@ -109,6 +111,9 @@ def _learn(
         classes=len(settings.classes),
         rng=of_truth,
         reliability=policy.reliability,
+        gold=gold,
     )
-    quality = label_quality(items, people, least=policy.least, mass=settings.interval, rng=of_quality)
+    quality = label_quality(
+        items, people, least=policy.least, mass=settings.interval, rng=of_quality, gold=gold
+    )
     return LearnedAnnotators(truth, quality)

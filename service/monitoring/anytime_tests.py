@@ -4,8 +4,8 @@ Only labels count here that are a random sample within a grouping's groups, what
 its own assessments asked for, and unrequested ones of an even sample of all traffic. They count in the order
 of their requests, and once all earlier requests for the group have ended. A label never loses weight with
 age; what labels said that were trimmed from the stream is continued from a checkpoint. Where labels may be
-wrong, the first label of an item counts, and a bound of the share of wrong ones is allowed for
-(docs/annotators.md). Items without a label count against the evidence, if any true class is allowed for
+wrong, the first label of an item counts, and as many wrong ones are allowed for as is stated or learned
+(`label_errors`). Items without a label count against the evidence, if any true class is allowed for
 (`unanswered_requests`): whatever is said of a group would hold with their labels, too.
 
 What is promised is per model, over all groupings, groups and kinds of evidence: while nothing is wrong, the
@@ -33,6 +33,7 @@ from service.monitoring.reference_labels import ranks, split_labels
 from service.statistics.e_detector import change_point
 from service.statistics.e_processes import discoveries, log_arrival_weights
 from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
+from service.statistics.label_errors import WrongLabels
 from service.store.checkpoints import DatedChange
 from service.store.references import ReferenceWindow
 
@@ -59,7 +60,7 @@ class GroupingEvidence:
     # what is taken for true, by weighted e-BH over all groups and kinds of the model
     confirmed: Mapping[EvidenceKind, Flags]
     changes: Mapping[int, DatedChange]  # those that are confirmed, by group
-    alpha: float  # the expected share of false ones among what is confirmed
+    wrong_labels: WrongLabels  # that it allows for
     labels: SumTallies  # how many labels of each group there are, and which
     used: SumTallies  # those that count now and are not of the checkpoint
     last: Places  # the highest place among the requests of these
@@ -92,14 +93,13 @@ class GroupingEvidence:
         found: Flags = np.logical_or.reduce(list(self.confirmed.values()))
         return found
 
-    def continues(self, watched: WatchedGroups, reference: ReferenceWindow | None) -> Flags:
+    def continues(
+        self, watched: WatchedGroups, reference: ReferenceWindow | None, wrong_labels: WrongLabels
+    ) -> Flags:
         """Of which groups further labels add to what is known, so that nothing is computed again."""
         now = self.watched
-        same = (
-            self.reference == reference
-            and now.names == watched.names
-            and now.base_position == watched.base_position
-        )
+        before = self.reference, self.wrong_labels, now.names, now.base_position
+        same = before == (reference, wrong_labels, watched.names, watched.base_position)
         return now.numbers == watched.numbers if same else np.zeros(len(watched.names), dtype=np.bool_)
 
     def unchanged(self, labels: SumTallies, watched: WatchedGroups) -> Flags:
@@ -116,6 +116,7 @@ def collected_evidence(
     tallies: SumTallies,
     *,
     settings: ModelSettings,
+    wrong_labels: WrongLabels,
     reference: ReferenceWindow | None,
     before: GroupingEvidence | None,
 ) -> GroupingEvidence:
@@ -127,9 +128,9 @@ def collected_evidence(
 
     Labels are tallied by group [G]. Groups of which nothing has changed since `before` are not looked at.
     """
-    alpha, count, base = settings.evidence.alpha, len(watched.names), watched.base
+    alpha, count, base = wrong_labels.left_of(settings.evidence.alpha), len(watched.names), watched.base
     continues = same = np.zeros(count, np.bool_)
-    if before is not None and (continues := before.continues(watched, reference)).any():
+    if before is not None and (continues := before.continues(watched, reference, wrong_labels)).any():
         same = continues & before.unchanged(tallies, watched)
     else:
         before = None
@@ -177,16 +178,17 @@ def collected_evidence(
             baseline_alpha=alpha * shares[some] * _BASELINES,
             fixed=reference is None,
             base=base.part(some),
-            wrong_labels=settings.labels_per_item.wrong_labels,
+            wrong_labels=wrong_labels,
         ),
     )
-    return GroupingEvidence(watched, known, {}, {}, alpha, tallies, used, last, waiting, reference)
+    return GroupingEvidence(watched, known, {}, {}, wrong_labels, tallies, used, last, waiting, reference)
 
 
 def conclude(
     found: Mapping[str, GroupingEvidence],
     labels_of: Mapping[str, LabelsOf],
     settings: ModelSettings,
+    wrong_labels: WrongLabels,
     before: Mapping[str, GroupingEvidence | None],
 ) -> dict[str, GroupingEvidence]:
     """Evidence by grouping, with what is confirmed over all of them, and with changes dated."""
@@ -198,7 +200,8 @@ def conclude(
             places.append((name, kind))
     if not places:
         return dict(found)
-    taken = discoveries(np.concatenate(evidence), settings.evidence.alpha, np.concatenate(weights))
+    alpha = wrong_labels.left_of(settings.evidence.alpha)
+    taken = discoveries(np.concatenate(evidence), alpha, np.concatenate(weights))
     parts = np.split(taken, np.cumsum([len(part) for part in evidence])[:-1])
     by_place = dict(zip(places, parts, strict=True))
     concluded = {}
@@ -232,7 +235,7 @@ def _changes(
         return found
     same = np.zeros(len(changed), dtype=np.bool_)
     if before is not None:
-        same = before.continues(watched, collected.reference)
+        same = before.continues(watched, collected.reference, collected.wrong_labels)
         same = same & collected.used.same(before.used) if same.any() else same
     undated = []
     for group in np.flatnonzero(changed).tolist():

@@ -101,7 +101,7 @@ def assessment_snapshot(
     in_flight = np.zeros(len(names))
     opened = [request for request in requests.open.values() if request.assessment == name]
     for request in opened:
-        if request.group in index and request.opinion == 1:
+        if request.group in index and request.opinion == 1 and not request.gold:
             in_flight[index[request.group]] += 1
     extreme, ranks = None, None
     if isinstance(settings, IdentificationSettings) and grouping:

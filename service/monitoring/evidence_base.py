@@ -95,12 +95,9 @@ class WatchedGroups:
         return labels.part(order), groups[order]
 
     def threshold(self, settings: ModelSettings) -> float | None:
-        """What the share of correct labels can be shown to be below, if the accuracy has a threshold.
-
-        Labels may be wrong: of correct predictions, at most a share of them is, and says that they are not.
-        """
-        if settings.alerts.min_accuracy is None or not self.has_threshold:
+        """What the accuracy can be shown to be below, if it has a threshold."""
+        least = settings.alerts.min_accuracy
+        if least is None or not self.has_threshold:
             return None
-        least = settings.alerts.min_accuracy * (1 - settings.labels_per_item.wrong_labels)
-        # Nothing is less accurate than 0, and a single error tells that 1 is not reached.
-        return least if 0 < least < 1 else None
+        # Nothing is less accurate than 0, and a single error tells that 1 is not reached, unless labels err.
+        return least if 0 < least < 1 or (least == 1 and settings.labels_per_item.may_err) else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from service.domain.arrays import Indices
+from service.domain.arrays import Flags, Floats, Indices
+from service.statistics import beta as betas
 from service.statistics.label_agreement import (
     Agreement,
     SharedLabels,
@@ -19,7 +20,7 @@ from service.statistics.label_agreement import (
 
 if TYPE_CHECKING:
     from service.monitoring.item_labels import Person
-    from service.monitoring.label_truth import LabelledItems
+    from service.monitoring.label_truth import KnownItems, LabelledItems
 
 Ends = tuple[float, float, float]
 """Lower end, estimate and upper end."""
@@ -27,6 +28,7 @@ Ends = tuple[float, float, float]
 _Key = TypeVar("_Key", bound=Hashable)
 
 _PAIR: Final = 2
+_JEFFREYS: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,15 @@ class Quality:
         shared_items: items that it comes from.
         answer_seconds: median time from the first issue of a request to its label. It includes the time until
             somebody takes the request, and further attempts.
+        gold_labels: first labels about gold items.
+        gold_wrong: share of these that are wrong; None without any.
     """
 
     agreement: Ends | None
     shared_items: int
     answer_seconds: float
+    gold_labels: int = 0
+    gold_wrong: Ends | None = None
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,25 @@ class LabelQuality:
 
 
 def label_quality(
-    items: LabelledItems, people: Sequence[Person], *, least: int, mass: float, rng: np.random.Generator
+    items: LabelledItems,
+    people: Sequence[Person],
+    *,
+    least: int,
+    mass: float,
+    rng: np.random.Generator,
+    gold: KnownItems | None = None,
 ) -> LabelQuality:
-    """Agreement and speed of people, from at least one item.
+    """Agreement and speed of people, from at least one item, and how often they are wrong about gold items.
 
     Only the labels that every item may get count for agreement: `least`, or the first two. Later ones are
     asked for where the first differ. Whether there is a second one depends on whether the first is the
-    predicted class, so items are weighted to stand for all of those with the same answer to that.
+    predicted class, so items are weighted to stand for all of those with the same answer to that. Gold
+    items have no part in agreement.
     """
     shared, is_represented = _shared_labels(items, most=max(_PAIR, least))
+    if gold is not None:
+        gold = gold.beside(people)
+        people = gold.people
     vendors = {vendor: number for number, vendor in enumerate(dict.fromkeys(vendor for vendor, _ in people))}
     of_vendors = np.array([vendors[vendor] for vendor, _ in people], np.intp)
 
@@ -86,8 +102,15 @@ def label_quality(
         agreement=_ends(everybody, 0),
         alpha=krippendorff_alpha(shared, mass=mass, rng=rng) if is_represented else None,
         shared_items=0 if everybody is None else int(everybody.items[0]),
-        people=_qualities(people, items.people, items, agreed(np.arange(len(people)), len(people))),
-        vendors=_qualities([*vendors], of_vendors[items.people], items, agreed(of_vendors, len(vendors))),
+        people=_qualities(
+            people,
+            _Given.of(items, gold, np.arange(len(people))),
+            agreed(np.arange(len(people)), len(people)),
+            mass,
+        ),
+        vendors=_qualities(
+            [*vendors], _Given.of(items, gold, of_vendors), agreed(of_vendors, len(vendors)), mass
+        ),
     )
 
 
@@ -111,21 +134,57 @@ def _shared_labels(items: LabelledItems, *, most: int) -> tuple[SharedLabels, bo
     return shared, is_represented
 
 
+class _Given(NamedTuple):
+    """Labels, those of gold items included [M], by the code of who gave them."""
+
+    codes: Indices
+    delays: Floats  # seconds
+    gold_codes: Indices  # of first labels about gold items [G]
+    gold_wrong: Flags  # whether these are wrong [G]
+
+    @classmethod
+    def of(cls, items: LabelledItems, gold: KnownItems | None, codes: Indices) -> _Given:
+        """With a code for every person."""
+        own, nobody = codes[items.people], np.zeros(0, np.intp)
+        if gold is None:
+            return cls(own, items.delays, nobody, nobody.astype(np.bool_))
+        of_gold = codes[gold.labelled.people]
+        return cls(
+            np.append(own, of_gold),
+            np.append(items.delays, gold.labelled.delays),
+            of_gold[gold.is_first],
+            gold.is_wrong[gold.is_first],
+        )
+
+
 def _qualities(
-    names: Sequence[_Key], codes: Indices, items: LabelledItems, agreed: Agreement | None
+    names: Sequence[_Key], labels: _Given, agreed: Agreement | None, mass: float
 ) -> dict[_Key, Quality]:
-    """Of those who gave labels; `codes` are of the labels [M]."""
-    order = np.argsort(codes, kind="stable")
-    given, starts = np.unique(codes[order], return_index=True)
-    delays = np.split(items.delays[order], starts[1:])
+    """Of those who gave labels."""
+    order = np.argsort(labels.codes, kind="stable")
+    given, starts = np.unique(labels.codes[order], return_index=True)
+    delays = np.split(labels.delays[order], starts[1:])
+    gold = np.bincount(labels.gold_codes, minlength=len(names))
+    wrong = np.bincount(labels.gold_codes, labels.gold_wrong, minlength=len(names))
     return {
         names[code]: Quality(
             agreement=_ends(agreed, code),
             shared_items=0 if agreed is None else int(agreed.items[code]),
             answer_seconds=float(np.median(own)),
+            gold_labels=int(gold[code]),
+            gold_wrong=_share_wrong(int(gold[code]), float(wrong[code]), mass),
         )
         for code, own in zip(given.tolist(), delays, strict=True)
     }
+
+
+def _share_wrong(labels: int, wrong: float, mass: float) -> Ends | None:
+    """With Jeffreys' interval, extended to contain the share; None without labels."""
+    if not labels:
+        return None
+    share = wrong / labels
+    lower, upper = betas.interval(np.array(_JEFFREYS + wrong), np.array(_JEFFREYS + labels - wrong), mass)
+    return min(float(lower), share), share, max(float(upper), share)
 
 
 def _ends(agreed: Agreement | None, place: int) -> Ends | None:

@@ -66,6 +66,44 @@ class LabelledItems:
 
 
 @dataclass(frozen=True)
+class KnownItems:
+    """Gold items [N] with all their labels [M]."""
+
+    labelled: LabelledItems
+    true_classes: Indices  # index of the true class [N]
+    people: Sequence[Person]  # who labelled, in the order of their codes
+
+    @property
+    def is_correct(self) -> Flags:
+        """Whether the prediction is correct [N]."""
+        correct: Flags = self.labelled.predicted == self.true_classes
+        return correct
+
+    @property
+    def is_first(self) -> Flags:
+        """Whether a label is the first one of its item [M]: others are requested where that one differs."""
+        return np.diff(self.labelled.items, prepend=-1) > 0
+
+    @property
+    def is_wrong(self) -> Flags:
+        """Whether a label is wrong [M]."""
+        wrong: Flags = self.labelled.classes != self.true_classes[self.labelled.items]
+        return wrong
+
+    def newest(self, count: int) -> KnownItems:
+        """The last items."""
+        return replace(self, labelled=self.labelled.newest(count), true_classes=self.true_classes[-count:])
+
+    def beside(self, people: Sequence[Person]) -> KnownItems:
+        """The same, where people have the codes that they have in `people`, and others the next ones."""
+        codes = {person: code for code, person in enumerate(dict.fromkeys((*people, *self.people)))}
+        own = np.array([codes[person] for person in self.people], np.intp)
+        return replace(
+            self, labelled=replace(self.labelled, people=own[self.labelled.people]), people=[*codes]
+        )
+
+
+@dataclass(frozen=True)
 class LearnedTruth:
     """Draws of what labels leave open, from which correctness is imputed.
 
@@ -130,15 +168,22 @@ def learn_truth(
     classes: int,
     rng: np.random.Generator,
     reliability: float | None = None,
+    gold: KnownItems | None = None,
 ) -> LearnedTruth:
     """Learn from at least one item, and from the newest `LEARNED_FROM` if there are more; takes seconds.
 
-    Before any label, people are expected to be right in this share of items (`reliability`).
+    Before any label, people are expected to be right in this share of items (`reliability`). Gold items say
+    how often the same people are right, and nothing of the model's accuracy.
     """
     # People label an item once, however often it is predicted.
     items = items.part(items.original).newest(LEARNED_FROM)
-    known, codes = np.unique(items.people, return_inverse=True)
-    items, people = replace(items, people=codes), [people[code] for code in known.tolist()]
+    of_labels = items.people
+    if gold is not None:
+        gold = gold.beside(people)
+        people, of_labels = gold.people, np.append(of_labels, gold.labelled.people)
+    known, codes = np.unique(of_labels, return_inverse=True)
+    people = [people[code] for code in known.tolist()]
+    items, of_gold = replace(items, people=codes[: len(items.people)]), codes[len(items.people) :]
     middle, mean = float(np.median(items.scores)), items.scores.mean()
     strata, count = _strata(items, groups, middle), _PARTS * (len(groups.names) + 1)
     # As if every stratum had one more item, with the mean score.
@@ -146,6 +191,14 @@ def learn_truth(
     scores = _logit(sums / (np.bincount(strata, minlength=count) + 1))
     accuracy = CurvedAccuracy(scores, np.arange(count) // _PARTS, count // _PARTS, float(_logit(mean)))
     answers = _answers(items, strata, accuracy, people=len(people), classes=classes)
+    if gold is not None:
+        answers = replace(
+            answers,
+            items=np.append(answers.items, len(items.rows) + gold.labelled.items),
+            annotators=np.append(answers.annotators, of_gold),
+            agrees=np.append(answers.agrees, gold.labelled.agrees),
+            gold=gold.is_correct,
+        )
     prior = AnnotatorPrior()
     chain = TruthChain(answers, prior if reliability is None else prior.expecting(reliability, classes), rng)
     for _ in range(_WARM_UP):
@@ -157,7 +210,7 @@ def learn_truth(
             chain.sweep()
             shares_right.append(chain.reliability())
         states.append(chain.state)
-    labels = np.bincount(items.people, minlength=len(people))
+    labels = np.bincount(codes, minlength=len(people))
     return LearnedTruth(
         states, people, labels, np.array(shares_right), grouping, groups.names, middle, accuracy, classes
     )

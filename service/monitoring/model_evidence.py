@@ -20,12 +20,14 @@ from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE, Places, request_place
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
+from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.monitoring.unanswered_requests import unanswered_requests
 from service.statistics.grouped_e_processes import STATE
+from service.statistics.label_errors import GoldCounts, WrongLabels
 from service.store.checkpoints import EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
@@ -46,13 +48,17 @@ def model_evidence(
     reference: ReferenceWindow | None,
     checkpoint: EvidenceCheckpoint | None,
     before: Mapping[str, GroupingEvidence | None],
+    wrong_labels: WrongLabels | None = None,
     until: int = NO_PLACE,
 ) -> dict[str, GroupingEvidence]:
     """Evidence about every grouping that has traffic and asked for labels.
 
     `open_requests`, by id, were read before the outcomes. Requests from the place `until` on are left out.
-    With what was known `before`, by grouping, only what has changed since is computed.
+    With what was known `before`, by grouping, only what has changed since is computed. Labels may be as often
+    wrong as the settings state, unless `wrong_labels` are learned.
     """
+    if wrong_labels is None:
+        wrong_labels = allowed_errors(settings, GoldCounts())
     base = Checkpoint(checkpoint, index.space, reference)
     unanswered = unanswered_requests(settings, ledger).any_class
     twice = _may_count_twice(settings, ledger, base)
@@ -80,9 +86,15 @@ def model_evidence(
             shared[key],
         )
         found[name] = collected_evidence(
-            watched, labels_of[name], tallies, settings=settings, reference=reference, before=before.get(name)
+            watched,
+            labels_of[name],
+            tallies,
+            settings=settings,
+            wrong_labels=wrong_labels,
+            reference=reference,
+            before=before.get(name),
         )
-    return conclude(found, labels_of, settings, before)
+    return conclude(found, labels_of, settings, wrong_labels, before)
 
 
 def due_checkpoint(
@@ -101,16 +113,17 @@ def due_checkpoint(
     change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
     """
     base = Checkpoint(checkpoint, index.space, reference)
-    # The stream keeps fewer outcomes if several people label them.
+    # The stream keeps fewer outcomes if several people label them, and with labels of gold items.
     kept = outcome_limit * ledger.rows // max(ledger.labels, 1)
     soon = ledger.place_before(max(0, ledger.rows - kept * 3 // 4))
     if soon <= base.position:
         return None
     opened = open_places(open_requests, settings, base.keys)
     place = ledger.place_before(ledger.rows - kept // 2)
-    place = min(place, min(opened.values(), default=place + 1) - 1)
+    place = min(place, min(opened.values(), default=place + 1) - 1, first_gold(open_requests) - 1)
     if place <= base.position:
         return None
+    gold = gold_counts(ledger.gold_labels, {}, reference, checkpoint, until=place + 1)
     evidence = model_evidence(
         settings=settings,
         index=index,
@@ -119,6 +132,7 @@ def due_checkpoint(
         reference=reference,
         checkpoint=checkpoint,
         before={},
+        wrong_labels=allowed_errors(settings, gold),
         until=place + 1,
     )
     firsts = _first_places(ledger, _labelled(index, ledger, base, (), ()), {}, base)
@@ -127,6 +141,7 @@ def due_checkpoint(
         reference=reference,
         arrivals=_arrival_order(base, firsts, place + 1),
         groupings=[*(_state(name, found, base) for name, found in evidence.items()), *base.other_states],
+        gold=gold,
     )
 
 
@@ -152,7 +167,8 @@ def open_places(
 ) -> dict[GroupKey, int]:
     """The place of the first open request of every group; `keys` has the key of every grouping, by name."""
     found: dict[GroupKey, int] = {}
-    drawn = [(request_id, each) for request_id, one in open_requests.items() for each in (one, *one.shared)]
+    usual = [(request_id, one) for request_id, one in open_requests.items() if not one.gold]
+    drawn = [(request_id, each) for request_id, one in usual for each in (one, *one.shared)]
     for request_id, request in drawn:
         assessment = settings.assessments.get(request.assessment)
         grouping = ANY_GROUPING if assessment is None else keys.get(assessment.asked_grouping, ANY_GROUPING)

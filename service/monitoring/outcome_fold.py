@@ -10,6 +10,7 @@ import numpy.typing as npt
 from service.config.unrequested import ChosenBy
 from service.domain.cells import CellSpace
 from service.domain.request_order import NO_PLACE, request_place, request_places
+from service.monitoring.gold_labels import GoldLabels
 from service.monitoring.item_labels import ItemLabels
 from service.monitoring.label_encoding import unrequested_source
 from service.monitoring.outcome_aggregates import ABSENT_CLASS, EXPIRED_CLASS, NO_CLASS, SKIPPED_CLASS
@@ -40,6 +41,7 @@ class OutcomeFold(PlacedOutcomes):
         super().__init__(space, unrequested=unrequested)
         # Kept only where labels may be wrong.
         self.item_labels = ItemLabels(space.classes) if may_err else None
+        self.gold_labels = GoldLabels(space.classes) if may_err else None
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         self._further: dict[Position, list[SharedDraw]] = {}
         self._recent = RecentOutcomes()
@@ -52,6 +54,9 @@ class OutcomeFold(PlacedOutcomes):
                 self._take(outcomes)
                 outcomes = []
                 self._share(entry)
+            elif entry.is_gold:
+                if self.gold_labels is not None:
+                    self.gold_labels.fold(entry)
             elif entry.assessment or self.unrequested is not None or not entry.is_unrequested:
                 outcomes.append(entry)  # nothing says how items of other ones were chosen
         self._take(outcomes)
@@ -60,6 +65,8 @@ class OutcomeFold(PlacedOutcomes):
         """Drop outcomes before this position of the stream, which are trimmed."""
         if self.item_labels is not None:
             self.item_labels.forget(first)
+        if self.gold_labels is not None:
+            self.gold_labels.forget(first)
         self._forget_further(first)
         count = self._rows.first_from(first)
         if not count:

@@ -10,7 +10,7 @@ import numpy as np
 from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
 from service.domain.request_order import NO_PLACE, Places, requested_at
 from service.monitoring.item_labels import Person
-from service.monitoring.label_truth import LabelledItems
+from service.monitoring.label_truth import KnownItems, LabelledItems
 from service.monitoring.outcome_aggregates import NO_CLASS, OF_REQUESTS, Columns, counting_in
 from service.monitoring.outcome_rows import NONE, position_key
 from service.monitoring.outcome_sums import SummedOutcomes
@@ -110,7 +110,11 @@ class OutcomeLedger(SummedOutcomes):
     @property
     def label_changes(self) -> int:
         """How often labels of people who err have changed; unlike `labelled_items` it takes no time."""
-        return 0 if self.item_labels is None else self.item_labels.changes
+        return sum(each.changes for each in (self.item_labels, self.gold_labels) if each is not None)
+
+    def gold_items(self, *, at: float) -> KnownItems | None:
+        """Gold items with all labels given by then; None without any, or where labels are the truth."""
+        return None if self.gold_labels is None else self.gold_labels.items(at=at)
 
     def labelled_items(self, *, at: float) -> LabelledItems | None:
         """Items that count, with all labels given by then; None where labels are the truth.
@@ -259,8 +263,12 @@ class OutcomeLedger(SummedOutcomes):
 
     @property
     def labels(self) -> int:
-        """How many labels these have, retracted ones included: one each, or more if several people label."""
-        return len(self._rows) if self.item_labels is None else max(len(self._rows), len(self.item_labels))
+        """How many labels there are, retracted ones included, and those of gold items: what the stream keeps.
+
+        Outcomes have one each, or more if several people label.
+        """
+        labels = 0 if self.item_labels is None else len(self.item_labels)
+        return max(len(self._rows), labels) + len(self.gold_labels or ())
 
     def labels_since(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""

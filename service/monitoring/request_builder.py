@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -15,9 +15,11 @@ import msgspec
 from service.config.model import ModelSettings
 from service.domain.cells import CellSpace, definitions
 from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
+from service.domain.groupings import ALL
 from service.store.labelled_items import LabelledItem
 from service.store.records import (
     Fact,
+    GoldItem,
     PoolRecord,
     decode_fact,
     decode_pool_record,
@@ -143,8 +145,26 @@ class RequestBuilder:
         It was drawn for a group of the grouping that the assessment asks about. The label of a group that is
         `suspected` now is not of its reference.
         """
+        grouping = self.settings.assessments[assessment].asked_grouping
+        made = self._request(item.record, assessment, grouping, group, now=now, suspected=suspected)
+        return replace(made, partition=item.partition, field=item.field, item_hash=item.item_hash)
+
+    def gold_request(self, item: GoldItem, assessment: str, *, now: float) -> Draw:
+        """A gold item turned into a request, whose message is like any other's."""
+        return self._request(item.record, assessment, ALL, "", now=now, gold=item.true_class)
+
+    def _request(
+        self,
+        record: PoolRecord,
+        assessment: str,
+        grouping: str,
+        group: str,
+        *,
+        now: float,
+        suspected: bool = False,
+        gold: str = "",
+    ) -> Draw:
         settings = self.settings.assessments[assessment]
-        record, grouping = item.record, settings.asked_grouping
         deadline = now + settings.lease_seconds
         request_id = request_id_of(self.model, record.item_id)
         vendor = self.assignment.vendor(request_id, 1)
@@ -179,11 +199,9 @@ class RequestBuilder:
             voters=self.space.voters_of(grouping),
             definition=self._definitions[grouping],
             suspected=suspected,
+            gold=gold,
         )
         return Draw(
-            partition=item.partition,
-            field=item.field,
-            item_hash=item.item_hash,
             item_id=record.item_id,
             request_id=request_id,
             fact=encode_packed(fact),
@@ -247,6 +265,7 @@ def _opened(fact: Fact, assessment: str, vendor: str, *, now: float, opinion: in
         vendor=vendor,
         suspected=fact.suspected,
         opinion=opinion,
+        gold=bool(fact.gold),
     )
 
 

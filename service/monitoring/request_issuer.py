@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from service.monitoring.assessment_snapshot import (
     select_groups,
 )
 from service.monitoring.further_labels import FurtherLabels
+from service.monitoring.gold_requests import GoldQueue
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
@@ -38,6 +40,17 @@ class Round:
     reissued: int  # requests that were issued once more
     # those issued for groups whose reference is not complete, per assessment with any
     filled: dict[str, int] = field(default_factory=dict)
+    gold: dict[str, int] = field(default_factory=dict)  # those for gold items, per assessment with any
+
+
+class _Issued(NamedTuple):
+    """What one assessment issued in one round, as in `Round`."""
+
+    issued: int = 0
+    aimed: int = 0
+    shortfall: int = 0
+    filled: int = 0
+    gold: int = 0
 
 
 _DrawItems = Callable[[Sequence[str]], list[Draw | None]]
@@ -64,6 +77,7 @@ class RequestIssuer:
     builder: RequestBuilder
     requests: RequestStore
     further: FurtherLabels
+    gold: GoldQueue
     pool_ids: Mapping[str, str]  # by the grouping that asks
     rng: np.random.Generator
 
@@ -80,19 +94,22 @@ class RequestIssuer:
         """
         renewals = [self.builder.renewal(due, now=now) for due in self.requests.due_requests(now=now)]
         ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
-        issued: dict[str, int] = {}
-        aimed: dict[str, int] = {}
-        shortfall: dict[str, int] = {}
-        filled: dict[str, int] = {}
+        found: dict[str, _Issued] = {}
         if snapshot is not None and traffic is not None:
             again = self.further.wanted(epoch=epoch, now=now)
             for name, settings in self.builder.settings.assessments.items():
-                issued[name], aimed[name], shortfall[name], filling = self._ask_for(
+                found[name] = self._ask_for(
                     name, settings, snapshot, traffic, again.get(name, ()), epoch=epoch, now=now
                 )
-                if filling:
-                    filled[name] = filling
-        return Round(issued, aimed, shortfall, ended.count("expired"), ended.count("reissued"), filled)
+        return Round(
+            issued={name: one.issued for name, one in found.items()},
+            aimed={name: one.aimed for name, one in found.items()},
+            shortfall={name: one.shortfall for name, one in found.items()},
+            expired=ended.count("expired"),
+            reissued=ended.count("reissued"),
+            filled={name: one.filled for name, one in found.items() if one.filled},
+            gold={name: one.gold for name, one in found.items() if one.gold},
+        )
 
     def _ask_for(
         self,
@@ -104,14 +121,10 @@ class RequestIssuer:
         *,
         epoch: int,
         now: float,
-    ) -> tuple[int, int, int, int]:
+    ) -> _Issued:
         """Requests for new items, and for some that were `labelled` and that somebody else is to label.
 
         These come first: what is known of the others depends on how reliable people are.
-
-        Returns:
-            How many were issued; of these, how many for suspected groups; draws that found no item; and
-            requests for groups with incomplete references.
         """
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
@@ -123,7 +136,7 @@ class RequestIssuer:
         reserve = 0 if state.aim is None else max(0, min(budget.reserve, most))
         wanted = min(available, most)
         if wanted <= 0 and reserve == 0 and not again:
-            return 0, 0, 0, 0
+            return _Issued()
         suspected = state.filling.suspected_names if state.filling else frozenset[str]()
         drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
 
@@ -148,6 +161,9 @@ class RequestIssuer:
             wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)
         else:
             draws, wanted = [], 0
+        found = len(draws)
+        draws = self._with_gold(draws, name, aimed + filled, now=now)
+        draws += [self.builder.further_request(item, now=now) for item in again]
         statuses = self.requests.issue(
             epoch=epoch,
             assessment=name,
@@ -159,15 +175,34 @@ class RequestIssuer:
                 from_reserve=min(reserve, aimed),
             ),
             now=now,
-            draws=[*draws, *(self.builder.further_request(item, now=now) for item in again)],
+            draws=draws,
         )
-        by_drift, by_reference = statuses[:aimed], statuses[aimed : aimed + filled]
-        return (
-            statuses.count("issued"),
-            by_drift.count("issued"),
-            wanted - len(draws),
-            by_reference.count("issued"),
+        return _Issued(
+            issued=statuses.count("issued"),
+            aimed=statuses[:aimed].count("issued"),
+            shortfall=wanted - found,
+            filled=statuses[aimed : aimed + filled].count("issued"),
+            gold=sum(
+                status == "issued" and each.open.gold for status, each in zip(statuses, draws, strict=True)
+            ),
         )
+
+    def _with_gold(self, draws: list[Draw], name: str, first: int, *, now: float) -> list[Draw]:
+        """The same draws, with some of those from number `first` on replaced by gold items.
+
+        The last ones stay in their pools, so the sample is not changed. Gold items are at random places, as
+        requests are published in their order.
+        """
+        settings = self.builder.settings.labels_per_item.gold
+        if settings is None:
+            return draws
+        wanted = min(int(self.rng.binomial(len(draws), settings.share)), len(draws) - first)
+        items = self.gold.next(wanted)
+        mixed = draws[: len(draws) - len(items)]
+        for item in items:
+            place = int(self.rng.integers(first, len(mixed), endpoint=True))
+            mixed.insert(place, self.builder.gold_request(item, name, now=now))
+        return mixed
 
     def _follow(
         self, draw: _DrawItems, asking: AcquisitionState, state: AssessmentSnapshot, wants: _Wanted

@@ -20,6 +20,7 @@ from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.count_trends import CountTrends, count_trends, counts_at
 from service.monitoring.drift import ModelDrift, model_drift
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.monitoring.gold_labels import allowed_errors, gold_counts
 from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
@@ -38,6 +39,7 @@ from service.monitoring.waiting_predictions import WaitingPredictions, waiting_p
 from service.monitoring.week_ago import WeekAgo
 from service.monitoring.weighted_labels import weigh_model_labels
 from service.statistics.estimate import Estimate
+from service.statistics.label_errors import GoldCounts, WrongLabels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.cohorts import JoinSummary
 from service.store.count_histories import CountHistory
@@ -99,7 +101,7 @@ class ModelSnapshot:
     last_label_at: float | None  # seconds since the epoch
     groupings: dict[str, GroupingSnapshot]  # those that have traffic
     assessments: dict[str, AssessmentSnapshot]  # all that are configured
-    requests: dict[str, OpenRequest]  # open ones, by id
+    requests: dict[str, OpenRequest]  # open ones without those for gold items, by id
     recent: list[OutcomeEntry]  # the outcomes that came last, the newest first
     flow: LabelFlow  # labels over the time that is remembered
     past: tuple[Moment, ...]  # estimates of earlier times, oldest first
@@ -108,6 +110,8 @@ class ModelSnapshot:
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
     labelling: LabellingEstimates | None  # who labels, and how well; None where labels are the truth
+    gold: GoldCounts  # first labels about gold items that the bound is learned from
+    wrong_labels: WrongLabels  # for which evidence allows
     reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
     drift: ModelDrift | None  # None while there is no reference
     trends: CountTrends  # what has happened recently
@@ -150,6 +154,8 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
+    gold = gold_counts(ledger.gold_labels, requests.of_new_items, reference, facts.checkpoint)
+    wrong_labels = allowed_errors(settings, gold)
     weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth, absent=facts.absent)
     groupings = assess_groupings(
         settings=settings,
@@ -168,6 +174,7 @@ def take_snapshot(
             reference=reference,
             checkpoint=facts.checkpoint,
             before={} if last is None else {n: one.evidence for n, one in last.groupings.items()},
+            wrong_labels=wrong_labels,
         ),
     )
     drift = model_drift(
@@ -235,8 +242,8 @@ def take_snapshot(
         predictions=facts.traffic.traffic.predictions,
         newest_record=facts.traffic.newest_record,
         attributes=attribute_traffic(index.space, facts.traffic.traffic),
-        pool_items=sum(facts.traffic.pool_sizes.values()),
-        pool_item_age=_pool_item_age(facts.traffic, now),
+        pool_items=facts.traffic.pool_items,
+        pool_item_age=facts.traffic.pool_item_age(now),
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
         unanswered=unanswered_requests(settings, ledger),
@@ -246,7 +253,7 @@ def take_snapshot(
         last_label_at=ledger.last_label_at,
         groupings=groupings,
         assessments=assessments,
-        requests=requests.open,
+        requests={name: one for name, one in requests.open.items() if not one.gold},
         recent=ledger.recent,
         flow=label_flow(ledger, now - history_seconds, now),
         past=past,
@@ -255,6 +262,8 @@ def take_snapshot(
         ensembles={name: one for name, one in ensembles.items() if one is not None},
         challenges={name: one for name, one in challenges.items() if one is not None},
         labelling=labelling_estimates(facts.annotators, settings),
+        gold=gold,
+        wrong_labels=wrong_labels,
         reference=reference,
         drift=drift,
         trends=trends,
@@ -278,19 +287,6 @@ def _filling(
     if name not in groupings or not settings.labels_per_item.has_evidence:
         return None
     asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
-    drawn = [each for one in requests.of_new_items.values() for each in (one, *one.shared)]
-    opened = [each for each in drawn if each.assessment in asking]
+    usual = [one for one in requests.of_new_items.values() if not one.gold]
+    opened = [each for one in usual for each in (one, *one.shared) if each.assessment in asking]
     return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
-
-
-def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:
-    """Median age, every shard's sample standing for all of its items."""
-    sampled = [(p, times) for p, times in traffic.pool_times.items() if len(times)]
-    if not sampled:
-        return None
-    times = np.concatenate([times for _, times in sampled])
-    weights = np.repeat(
-        [traffic.pool_sizes[p] / len(found) for p, found in sampled], [len(found) for _, found in sampled]
-    )
-    median = np.quantile(times, 0.5, weights=weights, method="inverted_cdf")
-    return max(0.0, now - float(median))

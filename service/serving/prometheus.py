@@ -31,7 +31,7 @@ from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
     *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
-    *(of.MODEL, of.UNREQUESTED_DELAY, of.LABEL_AGREEMENT, of.VENDOR),
+    *(of.MODEL, of.UNREQUESTED_DELAY, of.LABEL_AGREEMENT, of.LABEL_ERRORS, of.VENDOR),
     *(of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
@@ -111,13 +111,7 @@ def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Itera
     """All samples of one model."""
     model = snapshot.model
     yield from of.MODEL.samples(snapshot, model)
-    if snapshot.waiting is not None:
-        for quantile, delay in snapshot.waiting.delays.items():
-            yield from of.UNREQUESTED_DELAY.samples(delay, model, f"{quantile:g}")
-    if snapshot.labelling is not None:
-        yield from of.LABEL_AGREEMENT.samples(snapshot.labelling.quality, model)
-        for vendor in snapshot.labelling.vendors:
-            yield from of.VENDOR.samples(vendor, model, vendor.vendor)
+    yield from _label_samples(snapshot)
     for name, attribute in snapshot.attributes.items():
         yield from of.ATTRIBUTE.samples(attribute, model, name)
     for name, grouping in snapshot.groupings.items():
@@ -128,6 +122,20 @@ def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Itera
     for name, state in snapshot.assessments.items():
         yield from _assessment_samples(state, shown.get(state.grouping), model, name)
     yield from _result_samples(snapshot, shown)
+
+
+def _label_samples(snapshot: ModelSnapshot) -> Iterator[Samples]:
+    """Of labels as they come: late, without a request, from people who err."""
+    model = snapshot.model
+    if snapshot.waiting is not None:
+        for quantile, delay in snapshot.waiting.delays.items():
+            yield from of.UNREQUESTED_DELAY.samples(delay, model, f"{quantile:g}")
+    if snapshot.wrong_labels.is_learned:
+        yield from of.LABEL_ERRORS.samples(snapshot.wrong_labels, model)
+    if snapshot.labelling is not None:
+        yield from of.LABEL_AGREEMENT.samples(snapshot.labelling.quality, model)
+        for vendor in snapshot.labelling.vendors:
+            yield from of.VENDOR.samples(vendor, model, vendor.vendor)
 
 
 def _assessment_samples(state: AssessmentSnapshot, shown: ShownGroups | None, *at: str) -> Iterator[Samples]:

@@ -17,6 +17,7 @@ from service.monitoring.label_quality import Ends, LabelQuality
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.metric_selection import ShownGroups
 from service.serving.metrics import Metric, MetricTable, highest, total
+from service.statistics.label_errors import WrongLabels
 
 _Measured = tuple[PerformanceSnapshot, str]
 """The performance of a binary classifier, and the name of a measure."""
@@ -73,6 +74,10 @@ LABEL_AGREEMENT = MetricTable[LabelQuality](("model",), (
     Metric("credence_label_alpha_mean", "", "Weighted estimate of the same.", lambda quality: _end(quality.alpha, 1)),
     Metric("credence_label_alpha_upper", "", "Upper end of the interval of the same.", lambda quality: _end(quality.alpha, 2)),
 ))
+LABEL_ERRORS = MetricTable[WrongLabels](("model",), (
+    Metric("credence_label_error_bound_correct_ratio", "ratio", "Upper bound of the share of wrong first labels about correct predictions, learned from gold items and valid at every moment; evidence allows for it. Absent unless labels_per_item.max_error is `learned`, and if it may be above 30%.", lambda wrong: wrong.most_of_correct),
+    Metric("credence_label_error_bound_incorrect_ratio", "ratio", "The same about incorrect predictions.", lambda wrong: wrong.most_of_incorrect),
+))
 VENDOR = MetricTable[VendorEstimate](("model", "vendor"), (
     Metric("credence_vendor_reliability_lower_ratio", "ratio", "Lower end of the credible interval of the share of the model's items about which a label of the vendor is right. Without vendors, all people are one with an empty name. Absent where labels are the truth.", lambda vendor: vendor.lower),
     Metric("credence_vendor_reliability_mean_ratio", "ratio", "Posterior mean of the same.", lambda vendor: vendor.mean),
@@ -83,6 +88,10 @@ VENDOR = MetricTable[VendorEstimate](("model", "vendor"), (
     Metric("credence_vendor_agreement_mean_ratio", "ratio", "Weighted estimate of the same.", lambda vendor: _end(vendor.quality.agreement, 1)),
     Metric("credence_vendor_agreement_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda vendor: _end(vendor.quality.agreement, 2)),
     Metric("credence_vendor_answer_seconds", "seconds", "Median time from the first issue of a request to the vendor's label. It includes the time until somebody takes the request, and further attempts.", lambda vendor: vendor.quality.answer_seconds),
+    Metric("credence_vendor_gold_labels", "labels", "First labels of the vendor about gold items, whose true classes are known.", lambda vendor: vendor.quality.gold_labels),
+    Metric("credence_vendor_gold_wrong_lower_ratio", "ratio", "Lower end of the interval of the share of these labels that are wrong; absent without any.", lambda vendor: _end(vendor.quality.gold_wrong, 0)),
+    Metric("credence_vendor_gold_wrong_mean_ratio", "ratio", "Share of these labels that are wrong.", lambda vendor: _end(vendor.quality.gold_wrong, 1)),
+    Metric("credence_vendor_gold_wrong_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda vendor: _end(vendor.quality.gold_wrong, 2)),
     Metric("credence_vendor_annotators", "", "People of the vendor who gave labels.", lambda vendor: vendor.people),
     Metric("credence_vendor_annotators_below_threshold", "", "People of the vendor with alerts.min_labels labels who are below alerts.min_reliability with a probability of at least alerts.confidence; absent without a threshold.", lambda vendor: vendor.unreliable),
 ))
@@ -126,7 +135,7 @@ ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
     Metric("credence_requests_oldest_timestamp_seconds", "seconds", "When the oldest label request that waits for an answer was first issued; absent while none waits.", lambda state: state.oldest_request_at),
 ))
 EVENTS = MetricTable[int]((*_ASSESSMENT, "event"), (
-    Metric("credence_requests_total", "requests", "Events of label requests, in all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired.", lambda count: count),
+    Metric("credence_requests_total", "requests", "Events of label requests, in all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired. Without those of gold items.", lambda count: count),
 ))
 ASSESSED_GROUPS = MetricTable[AssessmentSnapshot]((*_ASSESSMENT, "group"), (
     Metric("credence_assessment_group_extreme_probability", "", "Posterior probability that the group is among the top_m of an identification. For `other`, the highest among its groups.", lambda state: state.extreme, other=highest),

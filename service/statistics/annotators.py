@@ -44,7 +44,7 @@ def sample_truth(
 ) -> TruthDraws:
     """Draws from the posterior, one of every other sweep after the warm-up."""
     chain = TruthChain(answers, prior or AnnotatorPrior(), rng)
-    accuracy, reliability, correct = [], [], np.zeros(len(answers.strata))
+    accuracy, reliability, correct = [], [], np.zeros(len(answers.strata) + len(answers.gold))
     for _ in range(warm_up):
         chain.sweep()
         chain.adapt()

@@ -23,6 +23,7 @@ from service.statistics.e_processes import (
     log_e_miscalibrated,
     log_gains,
 )
+from service.statistics.label_errors import NEVER_WRONG, WrongLabels
 
 # derived from sums of a group with labels, and NaN of others
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "changed")
@@ -168,7 +169,7 @@ def assess_evidence(
     baseline_alpha: Floats,
     fixed: bool,
     base: GroupEvidence,
-    wrong_labels: float = 0.0,
+    wrong_labels: WrongLabels = NEVER_WRONG,
 ) -> GroupEvidence:
     """Evidence against every group, from labels that are newer than the checkpoint.
 
@@ -177,13 +178,13 @@ def assess_evidence(
         seen: how many of the first labels of every group `before` includes [G]; 0 where some of these are
             gone, or were corrected.
         before: evidence from these.
-        threshold: required share of correct labels; None without one.
+        threshold: required accuracy; None without one.
         alpha: error probability of a group's confidence sequence.
         baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
         fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
         base: the checkpoint, or `none`; a reference that is complete there keeps its baseline.
-        wrong_labels: share of labels that are wrong, at most, of correct and of incorrect predictions; the
-            confidence sequence allows for it. If there are any, there is no evidence against calibration.
+        wrong_labels: share of labels that may be wrong, for which evidence and the confidence sequence allow.
+            If there are any, there is no evidence against calibration.
     """
     count = len(seen)
     first = np.searchsorted(labels.groups, np.arange(count))
@@ -206,7 +207,10 @@ def assess_evidence(
         (tally.reference_labels - tally.reference_correct)[moved],
         alpha=baseline_alpha[moved],
         fixed=fixed,
-        threshold=threshold,
+        # A baseline does not change with a learned bound, and so cannot be held to what follows from it.
+        threshold=None
+        if threshold is None or wrong_labels.is_learned
+        else threshold * (1 - wrong_labels.of_correct[-1]),
     )
     columns["baseline"][base.is_closed] = base.baseline[base.is_closed]
     again = moved | restarted
@@ -233,7 +237,7 @@ def _conclude(
     *,
     threshold: float | None,
     alpha: float,
-    wrong_labels: float,
+    wrong_labels: WrongLabels,
 ) -> None:
     """E-values and bounds from the sums of some groups."""
     some = tally.part(which)
@@ -245,16 +249,21 @@ def _conclude(
         np.stack((wrong + some.unanswered, wrong)),
         1 - alpha,
     )
-    # Of an accuracy a, labels agree with a (1 - e) to a + (1 - a) e of the predictions if a share e is wrong.
-    least, most = (lowers[0] - wrong_labels) / (1 - wrong_labels), uppers[1] / (1 - wrong_labels)
+    # Of an accuracy a, labels agree with a (1 - d) to a + (1 - a) e of the predictions if a share d of those
+    # about correct predictions is wrong, and a share e of the others.
+    shares, share = wrong_labels.of_correct, wrong_labels.of_incorrect
+    least = (lowers[0] - share) / (1 - share) if share < 1 else np.zeros(len(correct))
+    most = uppers[1] / (1 - shares[-1]) if shares else np.ones(len(correct))
     columns["lower"][which] = np.where(labelled, np.maximum(least, 0.0), np.nan)
     columns["upper"][which] = np.where(labelled, np.minimum(most, 1.0), np.nan)
-    is_scored = labelled & (wrong_labels == 0)
+    is_scored = labelled & (wrong_labels == NEVER_WRONG)
     columns["miscalibrated"][which] = np.where(
         is_scored, log_e_miscalibrated(columns["gains"][which]), np.nan
     )
-    if threshold is not None:
-        below = log_e_below(correct, wrong, np.full(len(correct), threshold))
+    if threshold is not None and shares:
+        # One row for every share of wrong labels: evidence holds for each of them.
+        agreeing = np.array([[threshold * (1 - each)] for each in shares])
+        below = log_e_below(correct, wrong, agreeing).min(axis=0)
         columns["below"][which] = np.where(labelled, below, np.nan)
     declined = log_e_declined(
         some.now_correct,

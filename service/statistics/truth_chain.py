@@ -28,15 +28,19 @@ UNIFORM: Final = UniformAccuracy()
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers [M] about items [N], sorted by item; every item has one or more."""
+    """Answers [M] about items [N], sorted by item; every item has one or more.
+
+    Gold items come last: whether their predictions are correct is known. They are in no stratum.
+    """
 
     items: Indices
     annotators: Indices
     agrees: Flags  # whether the answer is the predicted class
-    strata: Indices  # of every item [N]; those of a stratum have one accuracy
+    strata: Indices  # of every item but gold items [N - G]; those of a stratum have one accuracy
     annotator_count: int
     classes: int
     accuracy: AccuracyModel = UNIFORM  # of the strata
+    gold: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))  # whether they are correct [G]
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class TruthChain:
     def __post_init__(self) -> None:
         answers = self.answers
         self._strata = np.bincount(answers.strata, minlength=answers.accuracy.strata_count)
-        self._starts = np.searchsorted(answers.items, np.arange(len(answers.strata)))
+        self._starts = np.searchsorted(answers.items, np.arange(len(answers.strata) + len(answers.gold)))
         shared = Shared(*(mean for mean, _ in self._priors))
         abilities = np.full(answers.annotator_count, shared.ability)
         accuracies = answers.accuracy.start(len(self._strata))
@@ -116,8 +120,10 @@ class TruthChain:
         for _ in range(2):
             log_density = self._move_shared(log_density)
         correct, points = self._drawn_items()
-        right = np.bincount(self.answers.strata[correct], minlength=len(self._strata))
-        moved = self.answers.accuracy.moved(self.state.accuracies, right, self._strata, self.rng)
+        answers = self.answers
+        of_strata = answers.strata[correct[: len(answers.strata)]]
+        right = np.bincount(of_strata, minlength=len(self._strata))
+        moved = answers.accuracy.moved(self.state.accuracies, right, self._strata, self.rng)
         self.state = replace(self.state, accuracies=moved)
         self._move_abilities(correct, points)
         self._likelihood = self._of_items(self.state)
@@ -145,8 +151,9 @@ class TruthChain:
     def probability_correct(self) -> Floats:
         """That predictions are correct [N], given all else."""
         accuracy = self.state.accuracies.strata[self.answers.strata]
-        wrong, correct = map(_log_sum, self._likelihood)
-        return np.asarray(special.expit(special.logit(accuracy) + correct - wrong), np.float64)
+        wrong, correct = (_log_sum(each[: len(accuracy)]) for each in self._likelihood)
+        found = special.expit(special.logit(accuracy) + correct - wrong)
+        return np.append(found, self.answers.gold)
 
     def _of_items(self, state: State) -> _Likelihood:
         shared, answers = state.shared, self.answers
@@ -169,9 +176,11 @@ class TruthChain:
         return np.asarray(np.log(np.maximum(np.where(agrees, agreeing, 1 - agreeing), _RARE)), np.float64)
 
     def _log_density(self, state: State, likelihood: _Likelihood) -> float:
-        accuracy = state.accuracies.strata[self.answers.strata]
+        accuracy, gold = state.accuracies.strata[self.answers.strata], self.answers.gold
         wrong, correct = map(_log_sum, likelihood)
-        items = np.logaddexp(np.log1p(-accuracy) + wrong, np.log(accuracy) + correct).sum()
+        known = np.where(gold, correct[len(accuracy) :], wrong[len(accuracy) :])
+        wrong, correct = wrong[: len(accuracy)], correct[: len(accuracy)]
+        items = np.logaddexp(np.log1p(-accuracy) + wrong, np.log(accuracy) + correct).sum() + known.sum()
         of_shared = sum(
             -0.5 * ((value - mean) / deviation) ** 2
             for value, (mean, deviation) in zip(state.shared, self._priors, strict=True)
@@ -211,7 +220,7 @@ class TruthChain:
     def _drawn_items(self) -> tuple[Flags, Floats]:
         """Whether every prediction is correct, and the standardised difficulty of the item [N]."""
         rng = self.rng
-        correct = rng.random(len(self.answers.strata)) < self.probability_correct()
+        correct = rng.random(len(self._starts)) < self.probability_correct()
         logs = np.where(correct[:, None], self._likelihood.correct, self._likelihood.wrong)
         cumulative = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
         drawn = rng.random((len(logs), 1)) * cumulative[:, -1:]

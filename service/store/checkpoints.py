@@ -56,12 +56,15 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
         reference: the window that it was made with, if one was set.
         arrivals: groups in the order in which labels were first requested for them: the key of the grouping,
             and the name of the group.
+        gold: first labels about gold items: of correct predictions, wrong ones of these, of incorrect
+            predictions, wrong ones of these.
     """
 
     position: int
     reference: ReferenceWindow | None
     arrivals: list[tuple[str, str]]
     groupings: list[GroupingState]
+    gold: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
 _decode = msgspec.msgpack.Decoder(EvidenceCheckpoint).decode

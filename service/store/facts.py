@@ -79,6 +79,23 @@ class TrafficFacts:
     clipped: dict[str, int] = field(default_factory=dict)
     newest_record: float = math.inf
 
+    @property
+    def pool_items(self) -> int:
+        """Pooled items of all partitions."""
+        return sum(self.pool_sizes.values())
+
+    def pool_item_age(self, now: float) -> float | None:
+        """Median age of pooled items, s; None without any. A shard's sample stands for all its items."""
+        sampled = [(p, times) for p, times in self.pool_times.items() if len(times)]
+        if not sampled:
+            return None
+        times = np.concatenate([times for _, times in sampled])
+        weights = np.repeat(
+            [self.pool_sizes[p] / len(found) for p, found in sampled], [len(found) for _, found in sampled]
+        )
+        median = np.quantile(times, 0.5, weights=weights, method="inverted_cdf")
+        return max(0.0, now - float(median))
+
 
 @dataclass(frozen=True)
 class RequestFacts:
@@ -100,7 +117,7 @@ class RequestFacts:
 
     @property
     def of_new_items(self) -> dict[str, OpenRequest]:
-        """Requests in flight for items that nobody has labelled."""
+        """Requests in flight for items that nobody has labelled, gold items included."""
         return {name: request for name, request in self.open.items() if request.opinion == 1}
 
 

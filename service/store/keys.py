@@ -16,7 +16,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:L:marks:<p>` | hash | mark of a time: since and until when the counts stayed the same (s), and predictions -> counts of every table (zlib of MessagePack; `service/domain/traffic_counts.py`) | the layout; older ones are rarer (`service/domain/traffic_marks.py`) |
 | `P:{m}:L:drift` | hash | `verdicts`: groups that have drifted (MessagePack; `service/store/drift_verdicts.py`); `pins`: times whose marks the reference needs (s; JSON) | the layout |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> its record, of every request ever made (`service/store/request_registry.py`) | the newest `outcomes` records; others while they may be corrected or their outcome is stored |
-| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item; `item`, of a further label's request, the id of the item's outcome; `barred`, once it was skipped, who may not label it | while open; of a further label `assessment`, `fact`, `item` and `barred` for `correction_days` after a skip |
+| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `reserve` (1), if the reserve paid; `shared:<n>`, assessment, NUL and fact of a further draw of the item; `item`, of a further label's request, the id of the item's outcome; `gold` (1), of a gold item; `barred`, once it was skipped, who may not label it | while open; of a further label `assessment`, `fact`, `item` and `barred` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, if issued to that vendor with a token |
@@ -27,9 +27,10 @@ start new keys; `credence layouts remove` removes the old ones.
 | `P:{m}:labelled:<id>` | hash | of an item that several people may label, by the id of its first request: `assessment`, `fact`, `message`, `entry` (its outcome's id), `changes` (of its labels), `class:<n>` (digest of the n-th label's class), `by:<n>` (digests of who gave it, and corrected it) | until nobody else is asked; at most `correction_days` after its last label |
 | `P:{m}:undecided` | sorted set | id of an item's first request, by its last label (s): whether somebody else is asked is to be decided | until then |
 | `P:{m}:barred` | hash | request id -> digests of those who have labelled its item, 8 bytes each | while open, if not the item's first |
+| `P:{m}:gold` | set | ids of the first requests of gold items that were requested, or that cannot be as the item was | for ever |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used; `assessment|bucket` -> what its token bucket holds | two windows with requests; for ever, where the budget does not renew |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often; `heard|assessment` -> time of the last answer (s); `unheard|assessment` -> requests issued since then that have expired | for ever |
-| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack, or that the request was not answered), `attempt` if it was not the first; of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one | newest `outcomes`, about |
+| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack, or that the request was not answered), `attempt` if it was not the first; of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label`; of a further label of the item `item`, the id of its first one; of a gold item `gold` (1) | newest `outcomes`, about |
 | `P:{m}:cohorts` | hash | hour of arrival -> counts of predictions that wait for unrequested labels; `level` of their sample, `depths`, `closed`, `dropped`, `delays`, `removed` (`service/store/lua/joins.lua`) | an hour's for `join_days` |
 | `P:{m}:waiting` | hash | digest of an item -> prediction that waits for an unrequested label, or the label, or the id of its outcome | `join_days`; about `join_items` that wait, as many with an outcome, a tenth as many labels without a prediction |
 | `P:{m}:cohort:<hour>` | list | digests of the items of an hour that wait | until the hour is closed |
@@ -119,6 +120,7 @@ class ModelKeys:
     labelled = _Keys("labelled")
     undecided = _Key("undecided")
     barred = _Key("barred")
+    gold = _Key("gold")
     budget = _Key("budget")
     tallies = _Key("tallies")
     outcomes = _Key("outcomes")

@@ -37,6 +37,11 @@ class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
         """Whether it is about a prediction that waited for a label that nobody requested."""
         return not self.assessment and not self.fact.request_id
 
+    @property
+    def is_gold(self) -> bool:
+        """Whether it is about a gold item, and so no outcome of the model."""
+        return bool(self.fact.gold)
+
 
 class SharedDraw(msgspec.Struct, frozen=True, gc=False):
     """A further draw of an item that has been labelled: its label counts as drawn for this, too.

@@ -37,6 +37,13 @@ class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     votes: dict[str, str] = {}
 
 
+class GoldItem(msgspec.Struct, frozen=True):
+    """An item whose true class is known before anybody labels it, with what the model predicts for it."""
+
+    record: PoolRecord
+    true_class: str
+
+
 class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """The part of an outcome about its request and prediction; compact, as it is kept for every label.
 
@@ -53,6 +60,8 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
             all other assessments.
         definition: `Grouping.definition` at the time of the request.
         suspected: whether the group was under suspicion at the time of the request.
+        gold: of a gold item its true class, by the file at the time of the request; empty for all others. Its
+            labels say how often people are wrong, and nothing of the model.
     """
 
     request_id: str
@@ -68,6 +77,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     voters: str = ""
     definition: bytes = b""
     suspected: bool = False
+    gold: str = ""
 
 
 class LabelFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):

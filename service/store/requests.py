@@ -34,6 +34,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         shared: further draws of the same item.
         suspected: whether the group was under suspicion when the first attempt was issued.
         opinion: whose label of the item this asks for: 2 is the second person's.
+        gold: whether the item is a gold item; its group is empty.
     """
 
     assessment: str
@@ -47,11 +48,12 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     shared: tuple[OpenRequest, ...] = ()
     suspected: bool = False
     opinion: int = 1
+    gold: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """One item to be turned into a label request: of the pool, or one that was labelled before.
+    """One item to be turned into a label request: of the pool, a gold item, or one that was labelled before.
 
     Attributes:
         fact: the packed `Fact` of its outcome.
@@ -189,6 +191,11 @@ class RequestStore(ModelStore):
             replies: list[bytes | None] = pipeline.execute()
         return replies
 
+    def are_used(self, request_ids: Sequence[str]) -> list[bool]:
+        """Whether each is the first request for a gold item that was requested at any time."""
+        with translate_redis_errors():
+            return [bool(one) for one in self._connection.client.smismember(self._keys.gold, request_ids)]
+
     def issue(
         self, *, epoch: int, assessment: str, payment: Payment, now: float, draws: Sequence[Draw]
     ) -> list[IssueStatus]:
@@ -219,13 +226,16 @@ class RequestStore(ModelStore):
             if draw.first_request:
                 names += [keys.labelled(draw.first_request), keys.undecided]
                 arguments += [b"", draw.first_request]
+            elif draw.open.gold:
+                names += [keys.gold, keys.gold]
+                arguments += [b"", b""]
             else:
                 names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
                 arguments += [draw.field, pack_hash(draw.item_hash)]
             names += [keys.request(draw.request_id), keys.asked(location.bucket)]
             names.append(claimable_key(keys, vendor if vendor in self._claiming else ""))
             arguments += [draw.request_id, location.field, item_digest(draw.item_id, vendor), draw.fact]
-            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline]
+            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, int(draw.open.gold)]
         statuses = self._run_fenced("issue_requests", names, arguments)
         return [status.decode() for status in statuses]
 

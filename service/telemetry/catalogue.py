@@ -56,7 +56,7 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec("credence_topic_unread", "gauge", "", ("topic",), "1 on replicas that compute estimates, while no consumer reads some or all partitions of the topic (predictions or labels); else 0.", "the alert and credence status say what is not read"),
     MetricSpec("credence_requests_published_total", "counter", "requests", ("model",), "Label requests sent to Kafka by this process, including repeated ones."),
     MetricSpec("credence_draws_short_total", "counter", "labels", _ASSESSMENT, "Labels that could not be requested because the pool had no item."),
-    MetricSpec("credence_requests_chosen_total", "counter", "requests", (*_ASSESSMENT, "reason"), "Label requests that this process has issued, by reason: policy, the assessment's policy chose the group; drift, the group has drifted; reference, the group's reference for declines is not complete."),
+    MetricSpec("credence_requests_chosen_total", "counter", "requests", (*_ASSESSMENT, "reason"), "Label requests that this process has issued, by reason: policy, the assessment's policy chose the group; drift, the group has drifted; reference, the group's reference for declines is not complete; gold, the item is a gold item."),
     MetricSpec("credence_predictions_consumed_total", "counter", "predictions", ("model",), "Predictions ingested by this process, including repeated ones after a restart."),
     MetricSpec("credence_prediction_times_clipped_total", "counter", "predictions", ("model", "direction"), "Predictions whose time was too far from that of their record, and was set to the limit, "
         "by direction: future or past (bounds.lateness_hours)."),

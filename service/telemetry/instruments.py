@@ -98,7 +98,7 @@ class PipelineMetrics:
             self.requests_published.labels(model)
             for assessment in names:
                 self.draws_short.labels(model, assessment)
-                for reason in ("policy", "drift", "reference"):
+                for reason in ("policy", "drift", "reference", "gold"):
                     self.requests_chosen.labels(model, assessment, reason)
 
     def redis_lost_data(self, lost: bool) -> None:

@@ -27,6 +27,12 @@ def test_vendors_are_listed_the_least_reliable_first(shown: Shown) -> None:
     expect(rows.nth(0)).to_contain_text("over 99.9%")
 
 
+def test_the_share_of_wrong_gold_labels_is_shown_where_there_are_some(shown: Shown) -> None:
+    expect(shown(annotated()).locator("#annotators thead").first).to_contain_text("Wrong about gold")
+    page = shown(replace(snapshot(8), labelling=labelling()))
+    expect(page.locator("#annotators thead").first).not_to_contain_text("gold")
+
+
 def test_a_vendor_below_the_threshold_is_a_problem(shown: Shown) -> None:
     page = shown(annotated())
     expect(page.locator("#problems")).to_contain_text("Labels less reliable than required: beta")

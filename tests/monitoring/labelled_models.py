@@ -14,7 +14,7 @@ from service.monitoring.annotator_estimates import LabellingEstimates, labelling
 from service.monitoring.annotator_watch import LearnedAnnotators
 from service.monitoring.item_labels import Person
 from service.monitoring.label_quality import label_quality
-from service.monitoring.label_truth import LabelledItems, learn_truth
+from service.monitoring.label_truth import KnownItems, LabelledItems, learn_truth
 from service.monitoring.snapshot import ModelSnapshot
 
 
@@ -24,9 +24,13 @@ def labelling(
     *,
     items: int = 120,
     guessing: str = "beta",
+    gold: int = 0,
     **alerts: Any,
 ) -> LabellingEstimates:
-    """Estimates of people who label items twice: one vendor guesses, and the others are mostly right."""
+    """Estimates of people who label items twice: one vendor guesses, and the others are mostly right.
+
+    So many of the last items are gold items, too.
+    """
     rng = np.random.default_rng(6)
     predicted = rng.integers(len(CLASSES), size=items)
     people = np.array([rng.permutation(len(names))[:2] for _ in range(items)]).ravel()
@@ -48,8 +52,11 @@ def labelling(
         original=np.ones(items, np.bool_),
     )
     there = known(1, alerts={"min_reliability": 0.8, **alerts}, labels_per_item={"least": 2, "most": 3})
-    truth = learn_truth(labelled, names, there.index["all"], grouping="all", classes=len(CLASSES), rng=rng)
-    quality = label_quality(labelled, names, least=2, mass=0.95, rng=rng)
+    known_items = KnownItems(labelled.newest(gold), labelled.predicted[-gold:], names) if gold else None
+    truth = learn_truth(
+        labelled, names, there.index["all"], grouping="all", classes=len(CLASSES), rng=rng, gold=known_items
+    )
+    quality = label_quality(labelled, names, least=2, mass=0.95, rng=rng, gold=known_items)
     found = labelling_estimates(LearnedAnnotators(truth, quality), there.settings)
     assert found is not None
     return found
@@ -59,4 +66,4 @@ def annotated(**alerts: Any) -> ModelSnapshot:
     """A snapshot of a model that two vendors label, of which the people of one guess."""
     chosen = {"min_reliability": 0.8, **alerts}
     taken = snapshot(8, alerts={"min_accuracy": 0.5, **chosen})
-    return replace(taken, labelling=labelling(**alerts))
+    return replace(taken, labelling=labelling(gold=30, **alerts))

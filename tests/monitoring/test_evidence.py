@@ -120,7 +120,7 @@ def test_of_each_group_its_own_labels_speak(group: int) -> None:
     assert estimated.log_e["miscalibrated"][group] == pytest.approx(
         log_e_miscalibrated(log_gains(own.scores, own.correct, np.zeros(len(own.correct), np.intp), 1))[0]
     )
-    bounds = confidence_sequence(right, wrong, 1 - estimated.alpha)
+    bounds = confidence_sequence(right, wrong, 1 - MODEL.evidence.alpha)
     assert (estimated.state.lower[group], estimated.state.upper[group]) == pytest.approx(bounds)
 
 
@@ -136,7 +136,7 @@ def test_a_change_is_looked_for_from_the_references_lower_bound(
     then = np.arange(len(own.correct)) < REFERENCE if window is None else own.predicted_at < window.until
     right, wrong = int(own.correct[then].sum()), int((~own.correct[then]).sum())
     # Without a threshold there are three kinds of evidence; half of a change's share is for its baseline.
-    alpha = estimated.alpha * float(np.exp(log_arrival_weights(np.array(group + 1)))) / 3 / 2
+    alpha = MODEL.evidence.alpha * float(np.exp(log_arrival_weights(np.array(group + 1)))) / 3 / 2
     if window is None:
         lower = stats.binomtest(right, right + wrong).proportion_ci(1 - 2 * alpha, method="exact").low
     else:
@@ -164,7 +164,9 @@ def test_what_is_confirmed_is_what_weighted_e_bh_takes_of_all_kinds_together() -
     weights = log_arrival_weights(np.arange(1, len(GROUPS) + 1)) - np.log(len(KINDS))
     of_kinds = [weights, weights, weights, weights - np.log(2)]
     expected = discoveries(
-        np.concatenate([estimated.log_e[kind] for kind in KINDS]), estimated.alpha, np.concatenate(of_kinds)
+        np.concatenate([estimated.log_e[kind] for kind in KINDS]),
+        MODEL.evidence.alpha,
+        np.concatenate(of_kinds),
     )
     assert np.concatenate([estimated.confirmed[kind] for kind in KINDS]).tolist() == expected.tolist()
     assert estimated.confirmed["below_threshold"].tolist() == [False, True, False]

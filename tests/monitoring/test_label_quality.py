@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from service.monitoring.label_quality import LabelQuality, label_quality
-from service.monitoring.label_truth import LabelledItems
+from service.monitoring.label_truth import KnownItems, LabelledItems
 
 PREDICTED = 0
 PEOPLE = [("acme", "ana"), ("acme", "ben"), ("beta", "cem")]
 
 
-def quality_of(*items: dict[int, int], least: int = 1, people: Any = PEOPLE, **columns: Any) -> LabelQuality:
-    """Of items whose labels are given as class by person, in their order."""
+def labelled_items(*items: dict[int, int], **columns: Any) -> LabelledItems:
+    """Items whose labels are given as class by person, in their order."""
     labels = [(at, person, label) for at, each in enumerate(items) for person, label in each.items()]
     of, given, classes = np.array(labels).T
-    labelled = LabelledItems(
+    return LabelledItems(
         rows=np.arange(len(items)),
         cells=np.zeros(len(items), np.intp),
         predicted=np.full(len(items), PREDICTED),
@@ -30,7 +30,18 @@ def quality_of(*items: dict[int, int], least: int = 1, people: Any = PEOPLE, **c
         delays=np.asarray(columns.get("delays", np.full(len(of), 60.0))),
         original=np.asarray(columns.get("original", np.ones(len(items), np.bool_))),
     )
-    return label_quality(labelled, people, least=least, mass=0.95, rng=np.random.default_rng(1))
+
+
+def quality_of(
+    *items: dict[int, int],
+    least: int = 1,
+    people: Any = PEOPLE,
+    gold: KnownItems | None = None,
+    **columns: Any,
+) -> LabelQuality:
+    """Of such items, and perhaps of gold items."""
+    labelled, rng = labelled_items(*items, **columns), np.random.default_rng(1)
+    return label_quality(labelled, people, least=least, mass=0.95, rng=rng, gold=gold)
 
 
 def test_items_whose_first_label_is_the_predicted_class_stand_for_those_with_one_label() -> None:
@@ -115,3 +126,40 @@ def test_a_vendor_with_a_new_name_is_another_vendor() -> None:
 def test_people_without_a_name_count() -> None:
     found = quality_of({0: 0}, {0: 0}, people=[("", "")])
     assert [*found.people] == [("", "")]
+
+
+def gold_of(*items: tuple[int, dict[int, int]], people: Any = PEOPLE) -> KnownItems:
+    """Gold items: the true class, and the labels."""
+    labelled = labelled_items(*(labels for _, labels in items))
+    return KnownItems(labelled, np.array([true for true, _ in items]), people)
+
+
+def test_the_share_wrong_is_that_of_first_labels_about_gold_items_by_person_and_vendor() -> None:
+    gold = gold_of((0, {0: 0}), (0, {0: 1, 1: 1}), (1, {1: 1}), (1, {2: 0}))
+    found = quality_of({0: 0}, {1: 0}, gold=gold)
+    ana, acme = found.people["acme", "ana"], found.vendors["acme"]
+    assert (ana.gold_labels, acme.gold_labels, found.vendors["beta"].gold_labels) == (2, 3, 1)
+    assert ana.gold_wrong is not None
+    assert acme.gold_wrong is not None
+    lower, share, upper = acme.gold_wrong
+    assert share == pytest.approx(1 / 3)
+    assert 0 < lower < share < upper < 1
+    assert ana.gold_wrong[1] == 0.5
+
+
+def test_who_labelled_gold_items_alone_is_known_too() -> None:
+    gold = gold_of((0, {0: 0}), people=[("gamma", "gil")])
+    found = quality_of({0: 0}, gold=gold)
+    gil = found.people["gamma", "gil"]
+    assert (gil.gold_labels, gil.agreement, gil.answer_seconds) == (1, None, 60.0)
+    assert gil.gold_wrong is not None
+    assert gil.gold_wrong[:2] == (0.0, 0.0)
+    assert found.people["acme", "ana"].gold_wrong is None
+
+
+def test_gold_items_have_no_part_in_agreement() -> None:
+    gold = gold_of(*[(0, {0: 0, 1: 1, 2: 1})] * 20)
+    assert (
+        quality_of({0: 0, 1: 0}, {0: 0, 1: 0}, gold=gold).agreement
+        == quality_of({0: 0, 1: 0}, {0: 0, 1: 0}).agreement
+    )

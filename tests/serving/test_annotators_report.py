@@ -46,6 +46,17 @@ def test_agreement_is_the_same_in_words_and_numbers() -> None:
     assert f"{found.alpha.mean:.2f}" in found.sentence
 
 
+def test_gold_labels_are_shown_with_the_share_that_is_wrong() -> None:
+    state = state_of(annotated())
+    assert sum(each.gold_labels for each in state.vendors) == 30
+    beta = state.vendors[0].gold_wrong
+    assert beta is not None
+    assert beta.lower > 0.1
+    text = printed(annotated())
+    assert "gold" in text
+    assert f"{100 * beta.mean:.1f}" in text
+
+
 def test_the_problem_of_a_vendor_names_its_threshold_and_its_alert() -> None:
     (problem,) = state_of(annotated()).problems
     assert (problem.kind, problem.subject, problem.threshold) == ("vendor_unreliable", "beta", 0.8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -16,10 +17,12 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.groups import group_state
+from service.serving.documents.models import model_state
 from service.serving.documents.problems import ProblemState, problem_states
 from service.serving.documents.references import reference_summary
 from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
+from service.statistics.label_errors import GoldCounts, learned
 
 # Labels come class by class, so score bins seem to change; here nothing is to be forgotten for that.
 NOTHING_FORGOTTEN = {"after_change": False}
@@ -81,6 +84,32 @@ def test_evidence_says_how_many_labels_may_be_wrong() -> None:
     assert shown is not None
     assert {claim.kind for claim in shown.claims} == {"below_threshold", "declined", "changed"}
     assert shown.sentences[-1].endswith("continuous monitoring, if at most 2% of the labels are wrong.")
+
+
+LEARNED = {"max_error": "learned", "gold": {"file": "gold.jsonl"}}
+
+
+def test_without_gold_labels_it_is_said_why_there_is_no_evidence_yet() -> None:
+    taken = of_people_who_err(**LEARNED)
+    found = model_state(taken, now=taken.taken_at, tick_seconds=5.0).label_errors
+    assert found is not None
+    assert (found.of_correct.labels, found.of_correct.bound) == (0, None)
+    assert found.sentence == (
+        "No evidence against the accuracy threshold yet: over 30% of the first labels about correct "
+        "predictions may be wrong (0 gold labels, 0 of them wrong)."
+    )
+
+
+def test_a_learned_bound_is_shown_with_the_labels_that_it_is_learned_from() -> None:
+    gold = GoldCounts(400, 8, 30, 3)
+    taken = replace(of_people_who_err(**LEARNED), gold=gold, wrong_labels=learned(gold, 0.05))
+    found = model_state(taken, now=taken.taken_at, tick_seconds=5.0).label_errors
+    assert found is not None
+    assert (found.of_correct.bound, found.of_incorrect.labels) == (0.0575, 30)
+    assert found.sentence == (
+        "Evidence allows for 5.75% wrong first labels about correct predictions, learned from 400 gold "
+        "labels, 8 of them wrong."
+    )
 
 
 def test_without_a_bound_on_wrong_labels_there_is_none_and_the_reference_says_so() -> None:

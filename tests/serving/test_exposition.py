@@ -22,6 +22,7 @@ from service.monitoring.grouping_snapshot import LONGEST_SECONDS
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import CATALOGUE, SPECS, SnapshotCollector
 from service.statistics.estimate import Estimate
+from service.statistics.label_errors import WrongLabels
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 RENEWING = {"labels": 100, "per_days": 1}
@@ -51,8 +52,9 @@ def the_snapshot() -> ModelSnapshot:
         performances={"curve": performance()},
         ensembles={"votes": POOLED},
         challenges={"next": CHALLENGED},
-        labelling=labelling(),
         waiting=waiting(items=3),
+        labelling=labelling(gold=30),
+        wrong_labels=WrongLabels((0.05,), 0.2, is_learned=True),
         selection_bias=Estimate.of(np.array([0.05, 0.06, 0.07]), 0.95),
         attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
     )
@@ -146,8 +148,8 @@ def test_vendors_have_their_reliability_and_no_person_is_named() -> None:
     vendors = {
         dict(labels)["vendor"]: value for (metric, labels), value in shown.items() if metric == reliability
     }
-    assert vendors == {each.vendor: each.mean for each in labelling().vendors}
-    people = {each.annotator for each in labelling().annotators}
+    assert vendors == {each.vendor: each.mean for each in labelling(gold=30).vendors}
+    people = {each.annotator for each in labelling(gold=30).annotators}
     assert not any(value in people for _, labels in shown for _, value in labels)
 
 

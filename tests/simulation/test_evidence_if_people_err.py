@@ -12,12 +12,13 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.e_processes import discoveries, log_e_below
+from service.statistics.label_errors import NEVER_WRONG, GoldCounts, learned
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact
 
 REGION = "region"
 GROUPS, RUNS, LABELS, EVERY = 20, 30, 300, 20
-TARGET, WRONG = 0.88, 0.05
+TARGET, WRONG, ALPHA = 0.88, 0.05, 0.05
 
 
 def settings_of(**labels_per_item: object) -> Settings:
@@ -141,3 +142,44 @@ def test_there_is_no_evidence_without_a_bound() -> None:
     policy = settings_of(most=3).models["m"].labels_per_item
     assert not policy.has_evidence
     assert settings_of(most=3, max_error=WRONG).models["m"].labels_per_item.has_evidence
+
+
+def learned_log_e(agrees: np.ndarray, gold: np.ndarray, share: float) -> np.ndarray:
+    """The same with the bound that gold labels give by then, `share` times as many as labels of each group.
+
+    All groups have one sequence of gold labels, as they have in the service: whether each is wrong.
+    """
+    correct = np.cumsum(agrees, axis=1).astype(np.float64)
+    counts = np.arange(1, agrees.shape[1] + 1)
+    found = np.full(agrees.shape, -np.inf)
+    for after in counts:
+        labels = min(len(gold), int(share * after))
+        bounds = learned(GoldCounts(labels, int(gold[:labels].sum())), ALPHA).of_correct
+        if bounds:
+            thresholds = np.array([[TARGET * (1 - bound)] for bound in bounds])
+            s = correct[:, after - 1]
+            found[:, after - 1] = log_e_below(s, after - s, thresholds).min(axis=0)
+    return found
+
+
+def test_of_a_thousand_groups_few_are_ever_confirmed_falsely_with_a_learned_bound() -> None:
+    rng = np.random.default_rng(0)
+    at_threshold, count, labels, runs = 900, 1_000, 200, 3
+    accuracies = np.where(np.arange(count) < at_threshold, TARGET, 0.6)
+    left = NEVER_WRONG._replace(is_learned=True).left_of(ALPHA)
+    for _ in range(runs):
+        agrees = rng.random((count, labels)) < (accuracies * (1 - WRONG))[:, None]
+        # Looked at after every label of each group, while gold labels come in.
+        evidence = learned_log_e(agrees, rng.random(10 * labels) < WRONG, 10)
+        assert (evidence[:at_threshold].max(axis=1) >= -np.log(left)).mean() <= ALPHA
+        shares = []
+        for after in range(labels):
+            taken = discoveries(evidence[:, after], left)
+            shares.append(taken[:at_threshold].sum() / max(taken.sum(), 1))
+        assert max(shares) <= ALPHA
+        assert evidence[at_threshold:, -1].max() >= -np.log(left), "what is far below is confirmed"
+
+
+def test_nothing_is_confirmed_by_labels_of_people_of_whom_nothing_is_known() -> None:
+    agrees = np.zeros((2, 50), np.bool_)
+    assert np.isneginf(learned_log_e(agrees, np.zeros(0, np.bool_), 1)).all()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import redis
-from harness import Labeller, truth, wait_for
+from harness import Labeller, prediction, truth, wait_for
 from roles import OUTCOMES, Roles, limited_roles, redis_of_rights
 
 from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
@@ -30,7 +30,8 @@ ASSESSMENTS = (
     " many: {task: estimation, grouping: class, budget: {labels: 1000}, lease_seconds: 8,"
     " max_attempts: 1, max_in_flight: 100}}"
 )
-MODEL = "labels_per_item: {least: 2, most: 2, max_error: 0.05}\n"
+MODEL = "labels_per_item: {{least: 2, most: 2, max_error: 0.05, gold: {{file: {gold}, share: 0.1}}}}\n"
+GOLD = range(900_000, 900_050)
 NOT_IN_REDIS = ("topics", "send-predictions")
 BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
 
@@ -44,10 +45,12 @@ def server() -> Iterator[EmbeddedRedis]:
 @pytest.fixture(scope="module")
 def loop(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     """The whole loop, through everything that a role ever does in Redis."""
+    folder = tmp_path_factory.mktemp("rights")
+    gold = folder / "gold.jsonl"
+    items = [prediction(number) | {"true_class": truth(number)} for number in GOLD]
+    gold.write_text("\n".join(map(json.dumps, items)))
     with (
-        limited_roles(
-            tmp_path_factory.mktemp("rights"), server, assessments=ASSESSMENTS, model=MODEL
-        ) as roles,
+        limited_roles(folder, server, assessments=ASSESSMENTS, model=MODEL.format(gold=gold)) as roles,
         redis.Redis(port=server.port) as admin,
         ExitStack() as stack,
     ):

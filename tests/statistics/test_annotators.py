@@ -150,3 +150,29 @@ def test_people_are_expected_to_be_as_reliable_as_is_said(reliability: float, cl
     )
     chain = TruthChain(one_answer_each([True] * 8, classes=classes), prior, np.random.default_rng(1))
     np.testing.assert_allclose(chain.reliability(), reliability, atol=1e-3)
+
+
+def test_gold_items_say_how_often_a_person_is_right() -> None:
+    # The first of two people is wrong about a third of the gold items.
+    items, count = np.arange(100), 60
+    person = items % 2
+    agrees = np.where((items >= count) & (person == 0) & (items % 3 == 0), False, True)
+    gold = np.ones(100 - count, np.bool_)
+    plain = Answers(items[:count], person[:count], agrees[:count], np.zeros(count, np.intp), 2, 5)
+    with_gold = Answers(items, person, agrees, np.zeros(count, np.intp), 2, 5, gold=gold)
+    before, after = (
+        sample_truth(each, np.random.default_rng(1)).reliability.mean(axis=0) for each in (plain, with_gold)
+    )
+    assert after[0] < before[0] - 0.05
+    assert after[0] < after[1] - 0.05
+
+
+def test_gold_items_have_no_part_in_the_accuracy_of_a_stratum() -> None:
+    items = np.arange(80)
+    agrees = np.where(items < 40, items % 40 < 30, True)
+    gold = np.ones(40, np.bool_)
+    answers = Answers(items, items % 4, agrees, np.zeros(40, np.intp), 4, 2, gold=gold)
+    draws = sample_truth(answers, np.random.default_rng(1), prior=NEVER_ERR, sweeps=4_000)
+    expected = stats.beta(31, 11)
+    assert draws.accuracy[:, 0].mean() == pytest.approx(expected.mean(), abs=0.1 * expected.std())
+    np.testing.assert_array_equal(draws.correct[40:], gold)

@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from service.statistics.e_processes import log_e_below
 from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
+from service.statistics.label_errors import NEVER_WRONG, WrongLabels, stated
 
 GROUPS = 20
 
@@ -32,7 +34,10 @@ def labelled() -> GroupedLabels:
 
 
 def assessed(
-    labels: GroupedLabels, count: int, base: GroupEvidence | None = None, wrong_labels: float = 0.0
+    labels: GroupedLabels,
+    count: int,
+    base: GroupEvidence | None = None,
+    wrong_labels: WrongLabels = NEVER_WRONG,
 ) -> GroupEvidence:
     return assess_evidence(
         labels,
@@ -49,10 +54,13 @@ def assessed(
 
 def test_labels_that_may_be_wrong_widen_confidence_sequences_and_tell_nothing_of_scores() -> None:
     labels = labelled()
-    trusted, doubted = assessed(labels, GROUPS), assessed(labels, GROUPS, wrong_labels=0.05)
+    trusted, doubted = assessed(labels, GROUPS), assessed(labels, GROUPS, wrong_labels=stated(0.05))
     np.testing.assert_allclose(doubted.lower, np.maximum((trusted.lower - 0.05) / 0.95, 0))
     np.testing.assert_allclose(doubted.upper, np.minimum(trusted.upper / 0.95, 1))
-    np.testing.assert_array_equal(doubted.below, trusted.below)
+    some = trusted.labels > 0
+    wrong = (trusted.labels - trusted.correct)[some]
+    allowing = log_e_below(trusted.correct[some], wrong, np.full(some.sum(), 0.7 * 0.95))
+    np.testing.assert_allclose(doubted.below[some], allowing)
     assert np.isnan(doubted.miscalibrated).all()
 
 

@@ -41,7 +41,7 @@ from service.store.facts import FactReader
 from service.store.keys import ModelKeys
 from service.store.labels import LabelEvent, LabelStore
 from service.store.outcome_entries import BEGINNING, OutcomeEntry, OutcomePage, Position, SharedDraw
-from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
+from service.store.records import Fact, GoldItem, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, OpenRequest, Payment, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
 from service.telemetry.instruments import PipelineMetrics
@@ -130,9 +130,9 @@ class Site:
     def reader(self, model: str) -> FactReader:
         return FactReader(self.connection, self.keys(model), self.space(model), decay=self.decay(model))
 
-    def monitor(self, model: str, seed: int = 7) -> ModelMonitor:
+    def monitor(self, model: str, seed: int = 7, gold: Sequence[GoldItem] = ()) -> ModelMonitor:
         rng = np.random.default_rng(seed)
-        return model_monitor(self.settings, model, self.connection, hash_key=HASH_KEY, rng=rng)
+        return model_monitor(self.settings, model, self.connection, hash_key=HASH_KEY, rng=rng, gold=gold)
 
     def prediction_step(
         self, connection: Connection | None = None, *, models: Sequence[str] | None = None

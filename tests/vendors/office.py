@@ -9,7 +9,7 @@ import secrets
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -31,6 +31,7 @@ from service.serving.vendor_api.service import VendorService
 from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection
+from service.store.records import GoldItem
 from service.telemetry.instruments import VendorMetrics
 
 TOKENS = {"acme": "token-of-acme", "acme-next": "next-token-of-acme", "bolt": "token-of-bolt"}
@@ -172,6 +173,7 @@ class Office:
     api: Mapping[str, Any] = field(default_factory=dict)
     assessment: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
+    gold: Sequence[GoldItem] = ()
     body_seconds: float = 15.0
     delivery_seconds: float = 30.0
     certificate: tuple[str, str] | None = None
@@ -254,7 +256,7 @@ class Office:
 
     def round(self) -> None:
         """One round of the leader."""
-        monitor = self.site.monitor("m")
+        monitor = self.site.monitor("m", gold=self.gold)
         monitor.refresh(self.clock())
         monitor.ask(epoch=1, now=self.clock())
 

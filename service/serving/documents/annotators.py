@@ -11,6 +11,7 @@ from service.monitoring.label_quality import Ends
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
 from service.serving.documents.words import cell_of_interval, percent_interval
+from service.statistics.label_errors import ERROR_BOUNDS
 
 MOST_ANNOTATORS = 200
 
@@ -27,6 +28,25 @@ class LabelAgreement(Document):
         "are one class"
     )
     shared_items: int = Field(description="items with several labels that these come from")
+    sentence: str = Field(description="the same in words")
+
+
+class ErrorBound(Document):
+    """First labels about gold items whose predictions are all correct, or all incorrect."""
+
+    labels: int = Field(description="first labels about such items")
+    wrong: int = Field(description="wrong ones of these")
+    bound: float | None = Field(
+        description="upper bound of the share of wrong labels, valid at every moment; null if it may be over "
+        "30%"
+    )
+
+
+class LabelErrors(Document):
+    """How often first labels are wrong at most, learned from gold items."""
+
+    of_correct: ErrorBound = Field(description="about correct predictions")
+    of_incorrect: ErrorBound = Field(description="about incorrect predictions")
     sentence: str = Field(description="the same in words")
 
 
@@ -50,6 +70,8 @@ class LabellerState(Document):
         description="median time from the first issue of a request to its label, including the time until "
         "somebody takes it"
     )
+    gold_labels: int = Field(description="first labels about gold items")
+    gold_wrong: Interval | None = Field(description="share of these that are wrong; null without any")
 
 
 class AnnotatorState(LabellerState):
@@ -104,6 +126,24 @@ def label_agreement(snapshot: ModelSnapshot) -> LabelAgreement | None:
     )
 
 
+def label_errors(snapshot: ModelSnapshot) -> LabelErrors | None:
+    """None unless `labels_per_item.max_error` is `learned`."""
+    allowed, gold = snapshot.wrong_labels, snapshot.gold
+    if not allowed.is_learned:
+        return None
+    most, other = allowed.most_of_correct, allowed.most_of_incorrect
+    from_labels = f"{gold.of_correct:,} gold labels, {gold.wrong_of_correct:,} of them wrong"
+    return LabelErrors(
+        of_correct=ErrorBound(labels=gold.of_correct, wrong=gold.wrong_of_correct, bound=most),
+        of_incorrect=ErrorBound(labels=gold.of_incorrect, wrong=gold.wrong_of_incorrect, bound=other),
+        sentence="No evidence against the accuracy threshold yet: over "
+        f"{ERROR_BOUNDS[-1]:.0%} of the first labels about correct predictions may be wrong ({from_labels})."
+        if most is None
+        else f"Evidence allows for {100 * most:g}% wrong first labels about correct predictions, learned "
+        f"from {from_labels}.",
+    )
+
+
 def _labels(estimate: AnnotatorEstimate | VendorEstimate) -> dict[str, Any]:
     quality = estimate.quality
     return {
@@ -111,6 +151,8 @@ def _labels(estimate: AnnotatorEstimate | VendorEstimate) -> dict[str, Any]:
         "agreement": _interval(quality.agreement),
         "shared_items": quality.shared_items,
         "answer_seconds": finite_or_none(quality.answer_seconds),
+        "gold_labels": quality.gold_labels,
+        "gold_wrong": _interval(quality.gold_wrong),
     }
 
 

@@ -23,6 +23,7 @@ from service.serving.metrics import (
     metrics_of,
     read_measures,
 )
+from service.statistics.label_errors import WrongLabels
 from service.store.checkpoints import DatedChange
 
 EvidenceOfKind = tuple[GroupingEvidence, EvidenceKind]
@@ -129,11 +130,11 @@ def group_evidence(
         **read_measures(GroupEvidenceState, evidence, group),
         claims=claims,
         change=None if change is None else _change(name, grouping.groups[group], change),
-        sentences=_sentences(claims, settings),
+        sentences=_sentences(claims, settings, evidence.wrong_labels),
     )
 
 
-def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
+def _sentences(claims: list[Claim], settings: ModelSettings, wrong_labels: WrongLabels) -> list[str]:
     threshold = 100 * (settings.alerts.min_accuracy or 0.0)
     confirmed = [
         f"Evidence confirms that {_CLAIMS[claim.kind].format(threshold=threshold)}: "
@@ -142,8 +143,10 @@ def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
         if claim.confirmed
     ]
     if confirmed:
-        wrong = settings.labels_per_item.wrong_labels
+        wrong = wrong_labels.most_of_correct
         bound = f", if at most {100 * wrong:g}% of the labels are wrong" if wrong else ""
+        if wrong_labels.is_learned:
+            bound = ", if people are as reliable about gold items as about others"
         confirmed.append(
             "The false discovery rate of all confirmed findings about a model is at most "
             f"{100 * settings.evidence.alpha:g}%, under continuous monitoring{bound}."

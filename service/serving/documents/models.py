@@ -8,25 +8,26 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from service import __version__
-from service.domain.groupings import ALL, GroupingKind
-from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.domain.groupings import ALL
 from service.monitoring.pipeline import PipelineState
 from service.monitoring.pipeline_problem import PipelineProblem
 from service.monitoring.pipeline_problems import pipeline_problems
 from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents import words
 from service.serving.documents.annotators import (
     AnnotatorState,
     LabelAgreement,
+    LabelErrors,
     VendorState,
     annotator_states,
     label_agreement,
+    label_errors,
     vendor_states,
 )
 from service.serving.documents.assessments import AssessmentState, assessment_state
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.drifts import DriftSummary, drift_summary
+from service.serving.documents.groupings import GroupingSummary, grouping_summary
 from service.serving.documents.performance_documents import PerformanceSummary
 from service.serving.documents.performances import performance_summaries
 from service.serving.documents.pipeline import PipelineLine, pipeline_in_short
@@ -36,7 +37,6 @@ from service.serving.documents.problems import (
     headline,
     model_headline,
     problem_states,
-    undecided_groups,
 )
 from service.serving.documents.references import ReferenceSummary, reference_summary
 from service.serving.documents.unanswered import UnansweredState, unanswered_state
@@ -78,39 +78,6 @@ class Thresholds(Document):
     min_labels: float = Field(
         description="effective labels that a verdict needs; twice as many for calibration"
     )
-
-
-class WeakestGroup(Document):
-    """The weakest group of a grouping."""
-
-    group: str = Field(description="the group with the lowest estimate; another one may be weaker")
-    accuracy: Interval = Field(
-        description="of that group; the interval accounts for the choice of the lowest"
-    )
-    lower: float = Field(
-        description="lower end of the credible interval of the accuracy of the weakest group, whichever it is"
-    )
-    upper: float = Field(description="upper end of the same")
-    below: float | None = Field(
-        description="lower bound of the probability that a group with min_labels is below min_accuracy"
-    )
-    sentence: str = Field(description="the same in words")
-
-
-class GroupingSummary(Document):
-    """One partition of the traffic."""
-
-    name: str
-    by: GroupingKind
-    has_threshold: bool = Field(
-        description="whether min_accuracy applies: not by score or votes, where groups are expected to differ"
-    )
-    groups: int = Field(description="groups with traffic")
-    problems: int = Field(description="problems of its groups")
-    meets: int = Field(description="groups that meet min_accuracy")
-    open: int = Field(description="groups that are undecided: more labels are needed")
-    weakest: WeakestGroup | None = Field(description="null for a single group, score bins and votes")
-    drifted: int = Field(description="groups whose traffic has drifted from the reference")
 
 
 class AttributeState(Document):
@@ -170,6 +137,10 @@ class ModelState(Document):
     )
     label_agreement: LabelAgreement | None = Field(
         description="null if labels are the truth, or too few items have several"
+    )
+    label_errors: LabelErrors | None = Field(
+        description="how often first labels are wrong at most; null unless labels_per_item.max_error is "
+        "`learned`"
     )
     drift: DriftSummary
     reference: ReferenceSummary
@@ -245,7 +216,7 @@ def model_state(
         headline=headline(snapshot, found, pipeline=pipeline, now=now, tick_seconds=tick_seconds),
         problems=problem_states(found),
         notes=problem_states(snapshot.notes),
-        groupings=[_grouping_summary(snapshot, name, counts[name]) for name in snapshot.groupings],
+        groupings=[grouping_summary(snapshot, name, counts[name]) for name in snapshot.groupings],
         assessments=[assessment_state(snapshot, name) for name in snapshot.assessments],
         performances=performance_summaries(snapshot),
         annotators=annotator_states(snapshot),
@@ -254,39 +225,10 @@ def model_state(
         waiting=waiting_state(snapshot),
         vendors=vendor_states(snapshot),
         label_agreement=label_agreement(snapshot),
+        label_errors=label_errors(snapshot),
         drift=drift_summary(snapshot),
         reference=reference_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
-    )
-
-
-def _grouping_summary(snapshot: ModelSnapshot, name: str, problem_count: int) -> GroupingSummary:
-    grouping = snapshot.groupings[name]
-    drift = None if snapshot.drift is None else snapshot.drift.groupings.get(name)
-    return GroupingSummary(
-        name=name,
-        by=grouping.by.kind,
-        has_threshold=grouping.by.has_threshold,
-        groups=len(grouping.groups),
-        problems=problem_count,
-        meets=int(grouping.meets.sum()),
-        open=undecided_groups(grouping),
-        weakest=_weakest(grouping),
-        drifted=0 if drift is None else int(drift.drifted.sum()),
-    )
-
-
-def _weakest(grouping: GroupingSnapshot) -> WeakestGroup | None:
-    if (weakest := grouping.weakest) is None:
-        return None
-    name, accuracy = grouping.groups[weakest.group], Interval.at_index(grouping.adjusted, weakest.group)
-    return WeakestGroup.of(
-        weakest,
-        group=name,
-        accuracy=accuracy,
-        sentence=f"Lowest estimate: {name}, {words.percent_interval(accuracy)}, adjusted for "
-        f"{len(grouping.groups):,} groups. The weakest group, whichever it is, is between "
-        f"{words.percent(weakest.lower)} and {words.percent(weakest.upper)}.",
     )
 
 

@@ -24,6 +24,7 @@
 -- the stream has trimmed the outcome there is nothing to revise, and the request is unknown. An entry with `of` and
 -- without a label is a further draw of the item, for another grouping or of another prediction (issue_requests.lua).
 -- An entry with `item` is the label of somebody else: `item` is the id of the outcome. It is revised like any other.
+-- An entry with `gold` is about a gold item, and so no outcome; events of gold items are counted apart.
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
 local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
@@ -47,20 +48,26 @@ local function unpacked(entry)
   return string.format('%.0f-%.0f', milliseconds, sequence)
 end
 
--- Assessment and fact of an answered request; nil when the stream has trimmed its outcome.
+-- Assessment and fact of an answered request, its id, and '1' of a gold item; nil when the stream has trimmed it.
 local function outcome_of(entry)
   local id = unpacked(entry)
   local found = redis.call('XRANGE', KEYS[4], id, id)[1]
-  if found then return found[2][2], found[2][4], id end
+  if not found then return end
+  local gold = found[2][#found[2] - 1] == 'gold' and '1'
+  return found[2][2], found[2][4], id, gold
 end
 
 -- Append to the stream; the new entry's id, packed.
-local function append(assessment, fact, label, of, item, attempt)
+local function append(assessment, fact, label, of, item, attempt, gold)
   local arguments = {'assessment', assessment, 'fact', fact, 'label', label}
   if of or item then
     arguments[7], arguments[8] = of and 'of' or 'item', of or item
   elseif attempt and attempt ~= '1' then
     arguments[7], arguments[8] = 'attempt', attempt
+  end
+  if gold then
+    arguments[#arguments + 1] = 'gold'
+    arguments[#arguments + 1] = gold
   end
   local id = redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', unpack(arguments))
   local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
@@ -156,13 +163,13 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     else status = 'nothing_to_retract' end
   end
 
-  local assessment, fact, of, about_item, attempt
+  local assessment, fact, of, about_item, attempt, gold
   if event then
     if state ~= 'o' and entry ~= NO_ENTRY then
-      assessment, fact, of = outcome_of(entry)
+      assessment, fact, of, gold = outcome_of(entry)
     else
-      assessment, fact, about_item, attempt =
-        unpack(redis.call('HMGET', request, 'assessment', 'fact', 'item', 'attempt'))
+      assessment, fact, about_item, attempt, gold =
+        unpack(redis.call('HMGET', request, 'assessment', 'fact', 'item', 'attempt', 'gold'))
     end
     if not fact then event, status = nil, 'unknown_request' end
   end
@@ -191,7 +198,7 @@ for l = 0, tonumber(ARGV[5]) - 1 do
       redis.call('EXPIRE', request, ARGV[2])
       redis.call('DEL', labelled)
     else
-      local appended = append(assessment, fact, label, of, about_item, attempt)
+      local appended = append(assessment, fact, label, of, about_item, attempt, gold)
       if not of then
         entry = appended
         append_shared(request, entry)
@@ -210,7 +217,7 @@ for l = 0, tonumber(ARGV[5]) - 1 do
     end
     local now_in = event == 'skipped' and 's' or event == 'retracted' and 'r' or 'a'
     redis.call('HSET', asked, field, now_in .. struct.pack('>I4', since) .. item .. class .. entry .. seen .. digest .. '+')
-    redis.call('HINCRBY', KEYS[5], event .. '|' .. assessment, 1)
+    redis.call('HINCRBY', KEYS[5], (gold and 'gold_' or '') .. event .. '|' .. assessment, 1)
     -- Somebody answers: what was asked by now and expires is noted (expire_requests.lua).
     redis.call('HDEL', KEYS[5], 'unheard|' .. assessment)
     redis.call('HSET', KEYS[5], 'heard|' .. assessment, now)

@@ -41,9 +41,13 @@ end
 
 -- Append to the stream that an item was not labelled, and its further draws; the new entry's id, packed.
 local function append(request, assessment, attempt, nothing)
-  local kept = redis.call('HMGET', request, 'fact', 'shared')
+  local kept = redis.call('HMGET', request, 'fact', 'shared', 'gold')
   local arguments = {'assessment', assessment, 'fact', kept[1], 'label', nothing}
   if attempt ~= '1' then arguments[7], arguments[8] = 'attempt', attempt end
+  if kept[3] then
+    arguments[#arguments + 1] = 'gold'
+    arguments[#arguments + 1] = kept[3]
+  end
   local id = redis.call('XADD', KEYS[9], 'MAXLEN', '~', ARGV[4], '*', unpack(arguments))
   for n = 1, tonumber(kept[2] or '0') do
     local other, fact = string.match(redis.call('HGET', request, 'shared:' .. n), '^(%Z+)%z(.*)$')
@@ -58,7 +62,7 @@ for r = 0, tonumber(ARGV[5]) - 1 do
   local k, a = 10 + 4 * r, 6 + 8 * r
   local request, asked, from, to = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window', 'reserve', 'item')
+  local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window', 'reserve', 'item', 'gold')
   local record = redis.call('HGET', asked, field)
   local claim = redis.call('HGET', KEYS[7], id)
   local submitted_by = claim and string.match(claim, '^s (%S+) ')
@@ -99,7 +103,7 @@ for r = 0, tonumber(ARGV[5]) - 1 do
       redis.call('ZADD', KEYS[3], deadline, id)
       redis.call('HSET', KEYS[4], id .. '/' .. again, ARGV[a + 4])
     end
-    redis.call('HINCRBY', KEYS[6], status .. '|' .. stored[2], 1)
+    redis.call('HINCRBY', KEYS[6], (stored[6] and 'gold_' or '') .. status .. '|' .. stored[2], 1)
   end
   statuses[#statuses + 1] = status
 end

@@ -1,5 +1,5 @@
--- Draw items from the pool for one assessment, and ask again about items that were labelled: mark, budget, outbox, in
--- one step.
+-- Draw items from the pool for one assessment, ask about gold items, and again about items that were labelled: mark,
+-- budget, outbox, in one step.
 --
 -- KEYS 1 fence      string  highest leader epoch that has written
 --      2 open       hash    request id -> JSON
@@ -12,14 +12,16 @@
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py),
 --      claimable set of its vendor (zset  request id, by when it may be claimed (s); `open`: none)
 --      of an item that was labelled: labelled hash and undecided set (see apply_labels.lua) in place of the first two
+--      of a gold item: gold set (ids of the first requests of gold items that cannot be requested any more), twice
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
 --      7 records that an asked hash may hold  8 outcomes to keep, about
 --      9 the bucket's record as it was read  10 first candidates that the reserve pays
 --      11 number of the window, empty without a bucket  12 reserve used  13 tokens  14 at (s)  15 candidates
---      then per candidate 9: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
---      asked hash, item digest, fact, message, open JSON, deadline; of an item that was labelled, '' and the id of its
---      first request in place of the first two
+--      then per candidate 10: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
+--      asked hash, item digest, fact, message, open JSON, deadline, whether it is a gold item (1); of an item that was
+--      labelled, '' and the id of its first request in place of the first two; of a gold item, '' twice
 -- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
+-- Only a gold item that was requested before is not: it may be a usual item, too. Events of gold items are counted apart.
 -- A draw changes no sketch: their owner takes the items in the drawn list out of them.
 -- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn or decided by then), 'shared'
 -- (its item was requested before) or 'budget' (it is spent, or its bucket has changed); or 'fenced' alone.
@@ -72,8 +74,11 @@ local function holds(sketch, item)
 end
 
 -- Whether a candidate is still there to be drawn, or to be asked about again.
-local function is_there(pool, drawn, sketch, item, record)
-  if sketch == '' then
+local function is_there(pool, drawn, sketch, item, record, id)
+  if item == '' then
+    if record then redis.call('SADD', pool, id) end
+    return redis.call('SISMEMBER', pool, id) == 0
+  elseif sketch == '' then
     if record then
       -- The item was labelled so often that its first request is forgotten.
       redis.call('ZREM', drawn, item)
@@ -94,8 +99,10 @@ local function people_of(labelled)
 end
 
 -- Take it from there.
-local function take(drawn, sketch, item)
-  if sketch == '' then redis.call('ZREM', drawn, item) else redis.call('RPUSH', drawn, sketch .. item) end
+local function take(drawn, sketch, item, id)
+  if item == '' then redis.call('SADD', drawn, id)
+  elseif sketch == '' then redis.call('ZREM', drawn, item)
+  else redis.call('RPUSH', drawn, sketch .. item) end
 end
 
 -- Let the label of an item, that it has or will have, count as drawn once more.
@@ -139,16 +146,17 @@ local has_bucket = ARGV[11] ~= ''
 if has_bucket and (redis.call('HGET', KEYS[5], bucket) or '') ~= ARGV[9] then limit = 0 end
 local statuses = {}
 for c = 0, tonumber(ARGV[15]) - 1 do
-  local k, a = 9 + 5 * c, 16 + 9 * c
+  local k, a = 9 + 5 * c, 16 + 10 * c
   local pool, drawn, request, asked, claimable = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]
   local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+  local is_gold = ARGV[a + 9] == '1'
   local record = redis.call('HGET', asked, field)
   local status
-  if not is_there(pool, drawn, sketch, item, record) then
+  if not is_there(pool, drawn, sketch, item, record, id) then
     status = 'gone'
   elseif record then
     status = 'shared'
-    take(drawn, sketch, item)
+    take(drawn, sketch, item, id)
     share(record, request, id, ARGV[a + 5], ARGV[a + 7])
   elseif used >= limit then
     status = 'budget'
@@ -156,7 +164,7 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     status = 'issued'
     used = used + 1
     if c < tonumber(ARGV[10]) then reserve_used = reserve_used + 1 else tokens = tokens - 1 end
-    take(drawn, sketch, item)
+    take(drawn, sketch, item, id)
     make_room(asked)
     redis.call('HSET', asked, field, 'o' .. struct.pack('>I4', now) .. ARGV[a + 4] .. string.rep('\0', 18))
     redis.call('HINCRBY', KEYS[5], ARGV[2], 1)
@@ -165,7 +173,8 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     redis.call('HSET', request, 'attempt', '1', 'assessment', ARGV[4], 'window', ARGV[2], 'fact', ARGV[a + 5],
       'message', ARGV[a + 6])
     if c < tonumber(ARGV[10]) then redis.call('HSET', request, 'reserve', '1') end
-    if sketch == '' then
+    if is_gold then redis.call('HSET', request, 'gold', '1') end
+    if sketch == '' and item ~= '' then
       redis.call('HSET', request, 'item', redis.call('HGET', pool, 'entry'))
       redis.call('HSET', KEYS[8], id, people_of(pool))
     end
@@ -175,7 +184,7 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     if claimable ~= KEYS[2] then redis.call('ZADD', claimable, ARGV[5], id) end
   end
   if status == 'issued' or status == 'shared' then
-    redis.call('HINCRBY', KEYS[6], status .. '|' .. ARGV[4], 1)
+    redis.call('HINCRBY', KEYS[6], (is_gold and 'gold_' or '') .. status .. '|' .. ARGV[4], 1)
   end
   statuses[#statuses + 1] = status
 end

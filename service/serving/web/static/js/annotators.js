@@ -14,6 +14,7 @@ export function annotatorsView(state) {
   return [
     h("div", { class: "title" }, h("h2", { id: "annotators-title" }, "Annotators"), help(annotatorsHelp(state))),
     state.label_agreement && h("p", { class: "note" }, state.label_agreement.sentence),
+    state.label_errors && h("p", { class: "note" }, state.label_errors.sentence),
     vendors.length > 0 && table("Vendors", vendors, (/** @type {any} */ one) => one.vendor),
     people.length > 0 &&
       table("People", people.slice(0, SHOWN), (/** @type {any} */ one) =>
@@ -27,7 +28,11 @@ export function annotatorsView(state) {
 /** @param {string} title @param {any[]} rows @param {(one: any) => string} name */
 function table(title, rows, name) {
   const limited = rows.some((one) => one.below !== null);
-  const headings = ["Reliability", ...(limited ? ["Below threshold"] : []), "Agreement", "Labels", "Median time"];
+  const gold = rows.some((one) => one.gold_labels > 0);
+  const headings = [
+    ...["Reliability", ...(limited ? ["Below threshold"] : []), "Agreement", "Labels", "Median time"],
+    ...(gold ? ["Gold labels", "Wrong about gold"] : []),
+  ];
   return h(
     "div",
     { key: title, class: "scroll", tabindex: 0, role: "region", "aria-label": title },
@@ -50,6 +55,8 @@ function table(title, rows, name) {
             h("td", { class: "number" }, one.agreement === null ? "no shared items" : estimate(one.agreement)),
             h("td", { class: "number" }, count(one.labels)),
             h("td", { class: "number" }, one.answer_seconds === null ? "" : duration(one.answer_seconds)),
+            gold && h("td", { class: "number" }, count(one.gold_labels)),
+            gold && h("td", { class: "number" }, one.gold_wrong === null ? "" : estimate(one.gold_wrong)),
           ),
         ),
       ),

@@ -70,6 +70,10 @@ export function annotatorsHelp(state) {
       "Probability that somebody else gives an item the same label. Items on which the first label is the predicted class are labelled twice less often, and count more.",
     ],
     ["Median time", "From the request for a label to the label, including the time until somebody takes it."],
+    [
+      "Wrong about gold",
+      "Share of the first labels about gold items that are wrong, with an interval. The true classes of gold items are known.",
+    ],
   ]);
 }
 

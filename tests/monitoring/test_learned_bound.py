@@ -1,0 +1,147 @@
+"""Gold labels that the bound on wrong labels is learned from: in order, for ever, and what evidence does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from test_evidence_checkpoint import LIMIT, MODEL, SPACE, index_of, outcome
+
+from service.config.labels_per_item import GoldSettings, LabelsPerItem
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.gold_labels import allowed_errors, gold_counts
+from service.monitoring.model_evidence import due_checkpoint, model_evidence
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.label_errors import GoldCounts
+from service.store.checkpoints import EvidenceCheckpoint
+from service.store.outcome_entries import OutcomeEntry
+from service.store.records import EXPIRED, Fact, LabelFact
+from service.store.requests import OpenRequest
+
+POLICY = LabelsPerItem(gold=GoldSettings(file="gold.jsonl"), max_error="learned")
+LEARNING = MODEL.model_copy(update={"labels_per_item": POLICY})
+
+
+def gold(number: int, label: str, *, predicted: str = "cat", true: str = "cat") -> OutcomeEntry:
+    """A gold item that was requested at second `number`."""
+    fact = Fact(
+        *(f"gold-{number}", f"g{number}", "all", "", predicted, 0.9, {}, 0.0, float(number)), gold=true
+    )
+    place = (number, 1)
+    given = LabelFact(label, float(number), "ana") if label else LabelFact("", 0.0, "", unanswered=EXPIRED)
+    return OutcomeEntry(place, place, "region", fact, given)
+
+
+def ledger_of(entries: list[OutcomeEntry]) -> OutcomeLedger:
+    ledger = OutcomeLedger(SPACE, may_err=True)
+    ledger.fold(entries)
+    ledger.place()
+    return ledger
+
+
+def open_gold(number: int) -> dict[str, OpenRequest]:
+    return {f"gold-{number}": OpenRequest("region", "", {}, "cat", 0.9, 1, float(number), gold=True)}
+
+
+def counts(entries: list[OutcomeEntry], opened: Mapping[str, OpenRequest] | None = None) -> GoldCounts:
+    return gold_counts(ledger_of(entries).gold_labels, opened or {}, None, None)
+
+
+def test_right_and_wrong_labels_are_counted_by_whether_the_prediction_is_correct() -> None:
+    entries = [
+        gold(1, "cat"),
+        gold(2, "dog"),
+        gold(3, "dog", true="dog"),
+        gold(4, "cat", true="dog"),
+        gold(5, "cat", true="dog"),
+        gold(6, ""),
+    ]
+    assert counts(entries) == GoldCounts(2, 1, 3, 2)
+
+
+def test_a_label_counts_once_no_earlier_request_for_a_gold_item_is_open() -> None:
+    entries = [gold(1, "cat"), gold(3, "dog"), gold(4, "cat")]
+    assert counts(entries, open_gold(2)) == GoldCounts(1, 0, 0, 0)
+    assert counts(entries, open_gold(5)) == GoldCounts(3, 1, 0, 0)
+
+
+def test_a_further_label_of_a_gold_item_does_not_count() -> None:
+    first = gold(1, "cat")
+    second = msgspec.structs.replace(gold(2, "dog"), fact=first.fact, item=first.position)
+    assert counts([first, second]) == GoldCounts(1, 0, 0, 0)
+
+
+def evidence_of(
+    entries: list[OutcomeEntry], before: dict[str, GroupingEvidence] | None = None
+) -> dict[str, GroupingEvidence]:
+    ledger = ledger_of(entries)
+    return model_evidence(
+        settings=LEARNING,
+        index=index_of(ledger),
+        ledger=ledger,
+        open_requests={},
+        reference=None,
+        checkpoint=None,
+        before=before or {},
+        wrong_labels=allowed_errors(LEARNING, gold_counts(ledger.gold_labels, {}, None, None)),
+    )
+
+
+def test_evidence_against_the_threshold_begins_with_the_bound() -> None:
+    usual = [outcome(number, right=number % 2 == 0) for number in range(1_000, 1_060)]
+    without = evidence_of(usual)
+    assert np.isnan(without["region"].log_e["below_threshold"]).all()
+    labelled = [*(gold(number, "cat") for number in range(1, 400)), *usual]
+    found = evidence_of(labelled, before=without)
+    assert np.nanmin(found["region"].log_e["below_threshold"]) > 0
+    for kind, values in evidence_of(labelled)["region"].log_e.items():
+        np.testing.assert_array_equal(found["region"].log_e[kind], values)
+
+
+def test_gold_labels_count_when_the_stream_has_trimmed_them() -> None:
+    entries = [
+        each
+        for number in range(1, 61)
+        for each in (outcome(number, right=True), gold(number, "dog" if number % 10 == 0 else "cat"))
+    ]
+    ledger = ledger_of(entries)
+    checkpoint = due_checkpoint(
+        settings=LEARNING,
+        index=index_of(ledger),
+        ledger=ledger,
+        open_requests={},
+        reference=None,
+        checkpoint=None,
+        outcome_limit=LIMIT,
+    )
+    assert checkpoint is not None
+    assert 0 < checkpoint.gold[0] < 60
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(checkpoint), type=EvidenceCheckpoint)
+    everything = gold_counts(ledger.gold_labels, {}, None, stored)
+    ledger.forget((40, 0))
+    assert gold_counts(ledger.gold_labels, {}, None, stored) == everything == GoldCounts(60, 6, 0, 0)
+
+
+def test_a_checkpoint_waits_for_open_requests_for_gold_items() -> None:
+    entries = [outcome(number, right=True) for number in range(1, 61)]
+
+    def position(opened: dict[str, OpenRequest]) -> int:
+        ledger = ledger_of(entries)
+        found = due_checkpoint(
+            settings=LEARNING,
+            index=index_of(ledger),
+            ledger=ledger,
+            open_requests=opened,
+            reference=None,
+            checkpoint=None,
+            outcome_limit=LIMIT,
+        )
+        return 0 if found is None else found.position
+
+    assert 0 < position(open_gold(5)) < position({})
+
+
+def test_a_checkpoint_from_before_gold_items_has_none() -> None:
+    older = msgspec.msgpack.encode([7, None, [], []])
+    assert msgspec.msgpack.decode(older, type=EvidenceCheckpoint).gold == (0, 0, 0, 0)
