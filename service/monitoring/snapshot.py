@@ -144,6 +144,7 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
+    policy, unanswered = settings.labels_per_item, unanswered_requests(settings, ledger)
     weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth)
     groupings = assess_groupings(
         settings=settings,
@@ -153,7 +154,7 @@ def take_snapshot(
         at=now,
         weighted=weighted,
         evidence={}
-        if not settings.labels_per_item.has_evidence
+        if not policy.has_evidence
         else model_evidence(
             settings=settings,
             index=index,
@@ -201,7 +202,7 @@ def take_snapshot(
         name: ensemble_snapshot(
             asked,
             index,
-            weighted.by_votes,
+            weighted.compared,
             in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
             rng=rng,
             interval=settings.interval,
@@ -212,11 +213,13 @@ def take_snapshot(
         name: challenge_snapshot(
             asked,
             index,
-            weighted.by_votes,
+            weighted.compared,
             ledger,
             now=now,
             interval=settings.interval,
             since=None if reference is None else reference.until,
+            any_class=unanswered.any_class,
+            wrong_labels=policy.wrong_labels if policy.has_evidence else None,
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
@@ -232,7 +235,7 @@ def take_snapshot(
         pool_item_age=_pool_item_age(facts.traffic, now),
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
-        unanswered=unanswered_requests(settings, ledger),
+        unanswered=unanswered,
         selection_bias=None
         if (bias := weighted.selection_bias) is None
         else Estimate.of(bias, settings.interval),

@@ -48,7 +48,7 @@ def labelling(
         original=np.ones(items, np.bool_),
     )
     there = known(1, alerts={"min_reliability": 0.8, **alerts}, labels_per_item={"least": 2, "most": 3})
-    truth = learn_truth(labelled, names, there.index["all"], grouping="all", classes=len(CLASSES), rng=rng)
+    truth = learn_truth(labelled, names, there.index["all"], groupings=["all"], classes=len(CLASSES), rng=rng)
     quality = label_quality(labelled, names, least=2, mass=0.95, rng=rng)
     found = labelling_estimates(LearnedAnnotators(truth, quality), there.settings)
     assert found is not None
