@@ -87,7 +87,7 @@ class Performance:
         ones grow in proportion (Davis and Goadrich, ICML 2006, interpolate like this).
         """
         found, positives = np.full((len(self.items), len(recalls)), np.nan), self._positives
-        for row in np.flatnonzero(positives[:, 0] > 0):
+        for row in np.flatnonzero((positives > 0).all(axis=1)):
             # In units of the positive items at the lowest threshold, if their number differs.
             unit = positives[row, 0] / positives[row, ::-1]
             right, called = self.right[row, ::-1] * unit, self.called[row, ::-1] * unit
