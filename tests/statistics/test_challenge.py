@@ -171,7 +171,7 @@ def test_an_even_mixture_of_two_extremes_covers_both() -> None:
 def test_if_the_share_of_wrong_labels_is_at_most_the_bound_one_more_gains_nothing_on_average(
     wrong: float, margin: float
 ) -> None:
-    """A wrong label may say the most that it can for the challenger: that it alone is right, not the other."""
+    """A wrong label may say the most that it can: that the challenger alone is right, not the model."""
     share, before = 0.4, (6.0, 4.0, 2.0)
     # As likely as the margin allows.
     q, p = (1 + margin / share) / 2, (1 - margin / share) / 2
