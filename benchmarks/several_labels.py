@@ -229,7 +229,7 @@ def learned(ledger: OutcomeLedger, index: GroupIndex, rng: np.random.Generator) 
     if items is None or not len(items.rows):
         return None
     classes = len(index.space.classes)
-    return learn_truth(items, ledger.people, index[REGION], grouping=REGION, classes=classes, rng=rng)
+    return learn_truth(items, ledger.people, index[REGION], groupings=[REGION], classes=classes, rng=rng)
 
 
 def estimates(

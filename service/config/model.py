@@ -203,7 +203,7 @@ class ModelSettings(Frozen):
     @classmethod
     def _derive_run_length(cls, given: Any) -> Any:
         unrequested = given.get("unrequested_labels") if isinstance(given, dict) else None
-        if not isinstance(unrequested, dict) or unrequested.get("items") not in {"census", "sampled"}:
+        if not isinstance(unrequested, dict) or unrequested.get("items") not in ("census", "sampled"):
             return given
         forgetting = given.get("forgetting", {})
         if isinstance(forgetting, dict):

@@ -39,8 +39,6 @@ def model_problems(settings: Settings, name: str) -> Problems:
         problems += _cost_problems(f"{at}.costs", model, model.costs)
     problems += [(f"{at}.assessments", problem) for problem in _disagreements(model)]
     if model.labels_per_item.may_err:
-        problem = f"needs labels that are true: remove {at}.labels_per_item, or the assessment"
-        problems += _of_plain_labels(at, model, problem)
         if model.unrequested_labels is not None:
             problem = f"needs labels that are true: remove {at}.labels_per_item"
             problems.append((f"{at}.unrequested_labels", problem))
@@ -53,9 +51,6 @@ def model_problems(settings: Settings, name: str) -> Problems:
             f"must not be above bounds.join_days ({settings.bounds.join_days:g}); raise that, or lower this"
         )
         problems.append((f"{at}.unrequested_labels.wait_days", problem))
-    if model.unrequested_labels is not None and model.unrequested_labels.items == "unknown":
-        problem = f"takes labels for a random sample, which those of {at}.unrequested_labels are not"
-        problems += _of_plain_labels(at, model, problem)
     for assessment, asked in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{assessment}", model, asked)
     limit = settings.bounds.table_bytes
@@ -66,15 +61,6 @@ def model_problems(settings: Settings, name: str) -> Problems:
         )
         problems.append(("bounds.table_bytes", problem))
     return problems + _vote_problems(settings, name)
-
-
-def _of_plain_labels(at: str, model: ModelSettings, problem: str) -> Problems:
-    """A problem of every assessment that takes its labels for a random sample, and for the truth."""
-    return [
-        (f"{at}.assessments.{assessment}", f"task {asked.task} {problem}")
-        for assessment, asked in model.assessments.items()
-        if isinstance(asked, PerformanceSettings | EnsembleSettings | ChallengeSettings)
-    ]
 
 
 def _vote_problems(settings: Settings, model: str) -> Problems:

@@ -11,13 +11,21 @@ from typing import Final
 
 import numpy as np
 
+from service.config.assessments import ChallengeSettings, EnsembleSettings, PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.groupings import ALL
 from service.monitoring.background_job import BackgroundLearning, Lesson
-from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.group_index import GroupIndex
 from service.monitoring.item_labels import Person
 from service.monitoring.label_quality import LabelQuality, label_quality
-from service.monitoring.label_truth import LEARNED_FROM, KnownItems, LabelledItems, LearnedTruth, learn_truth
+from service.monitoring.label_truth import (
+    LEARNED_FROM,
+    ItemGroups,
+    KnownItems,
+    LabelledItems,
+    LearnedTruth,
+    learn_truth,
+)
 from service.monitoring.outcome_table import OutcomeLedger
 
 log = logging.getLogger(__name__)
@@ -65,14 +73,14 @@ class AnnotatorWatch:
         if items is None or not items.original.any():
             return None
         most = _FIRST_LEARNED_FROM if is_first else LEARNED_FROM
-        grouping = self._grouping(index, ledger)
+        groupings = self._groupings(index, ledger)
         learn = partial(
             _learn,
             items.newest(most),
             ledger.people,
             None if (gold := ledger.gold_items(at=now)) is None else gold.newest(most),
-            index[grouping],
-            grouping=grouping,
+            index.crossed(groupings),
+            groupings=groupings,
             settings=self.settings,
         )
         return Lesson(learn, is_all=len(items.rows) <= most)
@@ -84,20 +92,32 @@ class AnnotatorWatch:
             exc_info=error,
         )
 
-    def _grouping(self, index: GroupIndex, ledger: OutcomeLedger) -> str:
-        """The grouping by whose groups most labels were requested: there accuracies may differ."""
-        asked = {each.asked_grouping for each in self.settings.assessments.values()}
+    def _groupings(self, index: GroupIndex, ledger: OutcomeLedger) -> list[str]:
+        """The groupings between whose groups accuracies may differ.
+
+        That by which most labels were requested; and those by what the tasks compare, as an imputation that
+        does not know of a difference makes it smaller (Meng, Statistical Science 1994).
+        """
+        assessments = self.settings.assessments.values()
+        asked = {each.asked_grouping for each in assessments}
         known = sorted(name for name in asked if name in index.space.groupings and index[name].names)
-        return max(known, key=ledger.count_drawn_for, default=ALL)
+        compared = [
+            name
+            for each in assessments
+            if isinstance(each, PerformanceSettings | EnsembleSettings | ChallengeSettings)
+            for name in (each.asked_grouping, each.grouping)
+            if index[name].names
+        ]
+        return list(dict.fromkeys([max(known, key=ledger.count_drawn_for, default=ALL), *compared]))
 
 
 def _learn(
     items: LabelledItems,
     people: Sequence[Person],
     gold: KnownItems | None,
-    groups: Groups,
+    groups: ItemGroups,
     *,
-    grouping: str,
+    groupings: Sequence[str],
     settings: ModelSettings,
 ) -> LearnedAnnotators:
     policy = settings.labels_per_item
@@ -107,7 +127,7 @@ def _learn(
         items,
         people,
         groups,
-        grouping=grouping,
+        groupings=groupings,
         classes=len(settings.classes),
         rng=of_truth,
         reliability=policy.reliability,

@@ -6,7 +6,7 @@ with the weights of the balance heuristic, so it does not matter who asked for t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,10 @@ from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import POSITIVE_SCORE, CellSpace
 from service.domain.value_table import Block
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.positive_items import UnclearItems, imputed_positives, unclear_items
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.performance import (
     Costs,
@@ -26,9 +28,14 @@ from service.statistics.binary.performance import (
     choose_threshold,
     performance,
 )
-from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
-from service.statistics.binary.score_mixture import MixtureFit
-from service.statistics.binary.semi_supervised import learn_scores
+from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.score_mixture import MixtureFit, fit_unlabelled
+from service.statistics.binary.semi_supervised import (
+    MIXTURE_DRAWS,
+    ScorePosterior,
+    learn_scores,
+    pooled_posterior,
+)
 from service.statistics.estimate import Band, Estimate
 from service.statistics.ratios import ratio
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
@@ -36,6 +43,8 @@ from service.store.records import PoolRecord
 
 RECALLS = np.linspace(0.01, 1.0, 100)
 FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
+
+_DRAWS = 1_000  # of the posterior, from all imputations together
 
 MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
 """Scores are reported to be no mixture where both say so: very many scores always differ significantly."""
@@ -49,6 +58,8 @@ class PerformanceFacts:
     weights: Floats  # how much of the traffic each represents
     labels: Ints  # `POSITIVE`, `NEGATIVE` or `UNLABELLED`
     label_weights: Floats  # as how many labels each counts
+    imputed: Sequence[Ints] = ()  # the labels, once for every imputation; none where labels are the truth
+    unclear: UnclearItems | None = None  # if some requested items may have either class
 
 
 @dataclass(frozen=True)
@@ -92,11 +103,14 @@ def performance_facts(
     positive: str,
     decay: float,
     now: float,
+    truth: LearnedTruth | None = None,
+    any_class: Collection[int] = (),
 ) -> PerformanceFacts | None:
     """What the performance is learned from; None without traffic.
 
     Of a model's outcomes, which lose weight at a rate of `decay`, 1/s, and of some of its unlabelled items;
-    `positive` is the class to be found.
+    `positive` is the class to be found. If labels may be wrong, `truth` is what they leave open. Items
+    without a label for a reason in `any_class` may have either class.
     """
     space, whole = index.space, index.traffic.whole
     traffic = Block(whole.counts[0], whole.weights[0], whole.score_sums[0])
@@ -106,8 +120,8 @@ def performance_facts(
     item_cells, item_classes, item_scores = _pooled_items(space, traffic, pooled)
     scored = ledger.scored_labels(at=now, decay=decay)
     cells = index.cells.classes[scored.cells] * space.bin_count + index.cells.bins[scored.cells]
-    drawn = DrawnLabels(index, ledger, scored.cells, scored.sources)
-    usable = drawn.usable() & (traffic.weights[cells] > 0)
+    drawn = DrawnLabels.of(index, ledger, scored.cells, scored.sources)
+    usable = drawn.usable(any_class) & (traffic.weights[cells] > 0)
     scored, cells = scored.part(usable), cells[usable]
     balanced = label_weights(drawn.part(usable), scored.freshness).weights
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
@@ -121,13 +135,22 @@ def performance_facts(
             _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
         )
     )
-    unlabelled = np.full(len(item_cells), UNLABELLED), np.full(len(alone), UNLABELLED)
-    labels = np.where(scored.true_classes == number, POSITIVE, NEGATIVE)
+
+    def labels(positive: Flags) -> Ints:
+        found = np.full(len(own), UNLABELLED, np.int64)
+        found[len(item_cells) : len(own) - len(alone)] = np.where(positive, POSITIVE, NEGATIVE)
+        return found
+
+    imputed: list[Flags] = []
+    if truth is not None:
+        imputed = imputed_positives(truth, index, ledger, scored, positive=number, at=now)
     return PerformanceFacts(
         scores=np.clip(own, 0.0, 1.0),
         weights=_stood_for(traffic, np.concatenate((item_cells, cells, alone))),
-        labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
+        labels=labels(scored.true_classes == number),
         label_weights=np.concatenate((np.ones(len(item_cells)), worth, np.ones(len(alone)))),
+        imputed=[labels(each) for each in imputed],
+        unclear=unclear_items(index, ledger, at=now, decay=decay, any_class=any_class),
     )
 
 
@@ -183,6 +206,27 @@ def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> 
     return balanced * freshness * ratio(total, squares, 0.0)[strata]
 
 
+def _learned(facts: PerformanceFacts, threshold: float, rng: np.random.Generator) -> ScorePosterior:
+    """Posterior of the class behind every score; the mixture over all imputations, if there are any."""
+
+    def bins(labels: Ints) -> ScoreBins:
+        return bin_scores(
+            facts.scores,
+            labels,
+            weights=facts.weights,
+            label_weights=facts.label_weights,
+            thresholds=[threshold],
+        )
+
+    if not facts.imputed:
+        return learn_scores(bins(facts.labels), rng)
+    unlabelled = fit_unlabelled(bins(facts.labels), rng, draws=MIXTURE_DRAWS, unit=True)
+    draws = -(-_DRAWS // len(facts.imputed))
+    return pooled_posterior(
+        [learn_scores(bins(labels), rng, draws=draws, unlabelled=unlabelled) for labels in facts.imputed]
+    )
+
+
 _NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
 
 
@@ -194,16 +238,15 @@ def assess_performance(
     interval: float,
     now: float,
 ) -> PerformanceSnapshot:
-    """Learn the performance; the work of a second. `interval` is the probability inside intervals."""
-    bins = bin_scores(
-        facts.scores,
-        facts.labels,
-        weights=facts.weights,
-        label_weights=facts.label_weights,
-        thresholds=[settings.threshold],
-    )
-    posterior = learn_scores(bins, rng)
-    drawn = performance(posterior, rng, scope="population")
+    """Learn the performance; the work of a second, or of ten if labels may be wrong.
+
+    `interval` is the probability inside intervals.
+    """
+    posterior = _learned(facts, settings.threshold, rng)
+    unclear = None
+    if facts.unclear is not None:
+        unclear = facts.unclear.shares(posterior.bins.scores, len(posterior.probabilities), rng)
+    drawn = performance(posterior, rng, scope="population", unclear=unclear)
     wanted = settings.targets.wanted
     costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
     at = drawn.nearest(settings.threshold)

@@ -6,6 +6,7 @@ Labels are asked where the two disagree, for the most part, and tell of both
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +18,11 @@ from service.domain.cells import AGREE, CHALLENGE, DISAGREE
 from service.domain.groupings import ALL
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.imputed_labels import answered
+from service.monitoring.outcome_aggregates import NO_CLASS
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import effective_counts, sums
-from service.statistics.challenge import ChallengeBeliefs, PairedLabels
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels, mixed_difference
 from service.statistics.estimate import Estimate
 from service.statistics.groups import Labels
 from service.statistics.ratios import ratio
@@ -49,17 +52,21 @@ class ChallengeSnapshot:
 def challenge_snapshot(
     settings: ChallengeSettings,
     index: GroupIndex,
-    labels: Labels,
+    compared: Sequence[Labels],
     ledger: OutcomeLedger,
     *,
     now: float,
     interval: float,
     since: float | None = None,
+    any_class: Collection[int] = (),
+    wrong_labels: float | None = 0.0,
 ) -> ChallengeSnapshot | None:
     """Comparison of a challenger with the model; None while no prediction carried what it predicts.
 
-    Evidence takes the labels as they were asked for, from the ledger, and begins with what was predicted
-    `since` the end of the reference window, if one was set.
+    Labels are `compared` as `WeightedLabels` has them. Evidence takes them as they were asked for, from the
+    ledger, and begins with what was predicted `since` the end of the reference window, if one was set. A
+    request without a label for a reason in `any_class` counts against it, and so may the share `wrong_labels`
+    of labels; if that is None, there is no evidence.
     """
     challenge = index.space.challenge
     if challenge is None:
@@ -81,11 +88,26 @@ def challenge_snapshot(
     names = [ALL] if alone else [ALL, *groups.names]
     disagreement = np.clip(ratio(differ, sizes, 0.0), 0.0, 1.0)
     differs = index[CHALLENGE].cells_of(DISAGREE)
-    beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differs, len(names)))
-    asked = _as_asked(parts, ledger, differs, len(names), now=now, since=since)
-    fair = ChallengeBeliefs(disagreement, asked)
-    lower, upper = beliefs.interval(interval)
+    beliefs = [
+        ChallengeBeliefs(disagreement, _paired(parts, each, differs, len(names), all_won=bool(number % 2)))
+        for number, each in enumerate(compared)
+    ]
     margin = settings.margin
+
+    def e_value(*, of_better: bool) -> Floats:
+        if wrong_labels is None:
+            return np.ones(len(names))
+        asked = _as_asked(
+            *(parts, ledger, differs, len(names)),
+            now=now,
+            since=since,
+            any_class=any_class,
+            all_won=not of_better,
+        )
+        fair = ChallengeBeliefs(disagreement, asked)
+        log_e = fair.log_e_better if of_better else fair.log_e_worse
+        return _e_value(log_e(margin, wrong_labels=wrong_labels))
+
     return ChallengeSnapshot(
         challenger=challenge.challenger,
         margin=margin,
@@ -93,12 +115,12 @@ def challenge_snapshot(
         groups=names,
         shares=sizes / total,
         disagreement=disagreement,
-        labels=beliefs.labels.total,
-        difference=Estimate(lower, beliefs.mean, upper),
-        better=beliefs.better(margin),
-        worse=beliefs.worse(margin),
-        evidence_better=_e_value(fair.log_e_better(margin)),
-        evidence_worse=_e_value(fair.log_e_worse(margin)),
+        labels=_paired(parts, answered(compared[0]), differs, len(names)).total,
+        difference=mixed_difference(beliefs, interval),
+        better=np.mean([each.better(margin) for each in beliefs], axis=0),
+        worse=np.mean([each.worse(margin) for each in beliefs], axis=0),
+        evidence_better=e_value(of_better=True),
+        evidence_worse=e_value(of_better=False),
         known=total / float(said[0].sum()),
         aimed=_aimed(settings, float(disagreement[0])),
     )
@@ -120,15 +142,25 @@ def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) ->
     )
 
 
-def _paired(parts: list[Indices], labels: Labels, differ: Flags, count: int) -> PairedLabels:
-    """Effective labels of disagreements, by who is right [G]."""
+def _paired(
+    parts: list[Indices], labels: Labels, differ: Flags, count: int, *, all_won: bool = False
+) -> PairedLabels:
+    """Effective labels of disagreements, by who is right [G].
+
+    Of items that may have any true class the challenger is right about all (`all_won`), or the champion.
+    """
     if labels.challenger is None:
         raise ValueError("labels do not tell whether the challenger is right")
+    is_open = labels.true_classes < NO_CLASS
+    challenger_right, champion_right = (
+        np.where(is_open, value, said)
+        for value, said in ((all_won, labels.challenger), (not all_won, labels.correct))
+    )
     there = np.flatnonzero(differ[labels.cells])
     right = np.zeros(count), np.zeros(count)
     total = np.zeros(count)
     for part in parts:
-        for k, said in enumerate((labels.challenger, labels.correct)):
+        for k, said in enumerate((challenger_right, champion_right)):
             found, ones = effective_counts(
                 groups=part[labels.cells[there]],
                 group_count=count + 1,
@@ -150,19 +182,25 @@ def _as_asked(
     *,
     now: float,
     since: float | None,
+    any_class: Collection[int],
+    all_won: bool,
 ) -> PairedLabels:
     """Labels of disagreements that were asked for a challenge, each counted once [G].
 
     Within disagreements these are drawn evenly, as evidence needs; whoever else asked may have looked for
-    items that one of the two gets wrong.
+    items that one of the two gets wrong. Requests without a label are as in `_paired`.
     """
-    outcomes = ledger.sums(at=now, decay=0.0, since=since)
-    asked = ledger.is_requested_for(CHALLENGE)[outcomes.sources]
+    outcomes = ledger.sums(at=now, decay=0.0, since=since, unanswered=any_class)
+    asked = ledger.is_sample_of(CHALLENGE, unanswered=any_class)[outcomes.sources]
     chosen = outcomes.part(asked & differ[outcomes.cells])
-    counts = chosen.counts.astype(np.float64)
+    counts, is_open = chosen.counts.astype(np.float64), chosen.true_classes < NO_CLASS
     challenger, champion, total = (
         _summed(parts, chosen.cells, values, count)
-        for values in (counts * chosen.challenger, counts * chosen.correct, counts)
+        for values in (
+            counts * np.where(is_open, all_won, chosen.challenger),
+            counts * np.where(is_open, not all_won, chosen.correct),
+            counts,
+        )
     )
     return PairedLabels(challenger, champion, total - challenger - champion)
 

@@ -6,7 +6,7 @@ positive (`service/statistics/vote_patterns.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,19 @@ from service.config.assessments import EnsembleSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.cells import VOTES
 from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.imputed_labels import answered
+from service.monitoring.outcome_aggregates import NO_CLASS
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.groups import Labels
 from service.statistics.ratios import ratio
-from service.statistics.vote_patterns import Allocation, MemberBeliefs, VotePatterns, allocate, member_beliefs
+from service.statistics.vote_patterns import (
+    Allocation,
+    MemberBeliefs,
+    VotePatterns,
+    allocate,
+    member_beliefs,
+    mixed_members,
+)
 
 ITSELF = "ensemble"  # name of the ensemble's own decision among its members
 
@@ -52,7 +61,7 @@ class EnsembleSnapshot:
 def ensemble_snapshot(
     settings: EnsembleSettings,
     index: GroupIndex,
-    labels: Labels,
+    compared: Sequence[Labels],
     *,
     in_flight: Mapping[str, float],
     rng: np.random.Generator,
@@ -60,8 +69,8 @@ def ensemble_snapshot(
 ) -> EnsembleSnapshot | None:
     """Estimates of an ensemble; None while no prediction carried the votes of all members.
 
-    Of every group, `in_flight` requests wait for an answer; `rng` draws among vote patterns that are too rare
-    for a label each.
+    Labels are `compared` as `WeightedLabels` has them. Of every group, `in_flight` requests wait for an
+    answer; `rng` draws among vote patterns that are too rare for a label each.
     """
     ensemble = index.space.ensemble
     if ensemble is None:
@@ -79,10 +88,13 @@ def ensemble_snapshot(
         [sum(1 << m for m, digit in enumerate(name) if digit == "1") for name in groups], np.int64
     )
     allocation = allocate(VotePatterns(masks, weights[usable], size), settings.member_labels)
-    known, positive = _known(labels, every, index.space.classes.index(ensemble.positive))
-    known, positive = known[usable], np.minimum(positive, known)[usable]
+    number = index.space.classes.index(ensemble.positive)
+    known = _known(answered(compared[0]), every, number)[0][usable]
     waiting = np.array([in_flight.get(name, 0.0) for name in groups])
-    beliefs = member_beliefs(allocation, known, positive, mass=interval)
+    counts = [_known(each, every, number, all_open=bool(n % 2)) for n, each in enumerate(compared)]
+    labels, positive = (np.stack(each)[:, usable] for each in zip(*counts, strict=True))
+    posteriors = member_beliefs(allocation, labels, np.minimum(positive, labels), mass=interval)
+    beliefs = mixed_members(posteriors, mass=interval) if len(compared) > 1 else _only(posteriors)
     called = allocation.patterns.called()
     target = settings.targets.precision
     return EnsembleSnapshot(
@@ -91,7 +103,7 @@ def ensemble_snapshot(
         shares=allocation.patterns.sizes() / max(float(weights.sum()), np.finfo(float).tiny),
         beliefs=beliefs,
         labels=called @ known,
-        missed=None if target is None else _below(beliefs, called @ known, target),
+        missed=None if target is None else _below(posteriors, called @ known, target),
         target=target,
         plan=allocation.plan(known + waiting, rng),
         groups=groups,
@@ -101,21 +113,32 @@ def ensemble_snapshot(
     )
 
 
-def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
-    """Effective labels of every group, and those that say positive [G]."""
+def _known(labels: Labels, groups: Groups, positive: int, *, all_open: bool = False) -> tuple[Floats, Floats]:
+    """Effective labels of every group, and those that say positive [G].
+
+    Whether items that may have any true class are positive is `all_open`.
+    """
     labels = groups.labels_of(labels)
+    is_positive = labels.true_classes == positive
+    if all_open:
+        is_positive |= labels.true_classes < NO_CLASS
     return effective_counts(
         groups=groups.cells[labels.cells],
         group_count=len(groups.names),
         weights=labels.weights,
         freshness=labels.freshness,
-        correct=(labels.true_classes == positive).astype(np.float64),
+        correct=is_positive.astype(np.float64),
     )
 
 
+def _only(beliefs: MemberBeliefs) -> MemberBeliefs:
+    """The posterior given the only imputation [members]."""
+    return MemberBeliefs(*(values[0] for values in vars(beliefs).values()))
+
+
 def _below(beliefs: MemberBeliefs, labels: Floats, target: float) -> Floats:
-    """P(precision < target) of every member [members]; NaN of one without a label."""
-    probability = np.asarray(special.betainc(beliefs.alpha, beliefs.beta, target), np.float64)
+    """P(precision < target) of every member, given all imputations [members]; NaN of one without a label."""
+    probability = special.betainc(beliefs.alpha, beliefs.beta, target).mean(axis=0)
     return np.where(labels > 0, probability, np.nan)
 
 

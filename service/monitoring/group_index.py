@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,6 +61,13 @@ class Groups:
         return np.asarray(weights / max(float(weights.sum()), np.finfo(float).tiny), np.float64)
 
 
+class CrossedGroups(NamedTuple):
+    """Intersections of the groups of several groupings, of those that labels are in."""
+
+    names: Sequence[str]  # [G]
+    numbers: Indices  # of every label cell; of cells without one, the number of groups [cells]
+
+
 @dataclass(frozen=True)
 class AttributeTraffic:
     """Values of one attribute."""
@@ -95,6 +104,25 @@ class GroupIndex:
             )
             self._known[grouping] = self._of_now(grouping, groups)
         return self._known[grouping]
+
+    def crossed(self, groupings: Sequence[str]) -> CrossedGroups:
+        """The intersections of the groups of one grouping or more; of one, all its groups.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        names, numbers = self[groupings[0]].names, self[groupings[0]].numbers
+        for grouping in groupings[1:]:
+            other = self[grouping]
+            is_in = (numbers < len(names)) & other.has_group
+            pairs, of = np.unique(
+                np.stack((numbers[is_in], other.numbers[is_in])), axis=1, return_inverse=True
+            )
+            # No name has this character, so that names of intersections differ.
+            names = [f"{names[own]}\0{other.names[crossing]}" for own, crossing in pairs.T.tolist()]
+            numbers = np.full(len(numbers), len(names))
+            numbers[is_in] = of.ravel()
+        return CrossedGroups(names, numbers)
 
     def folded(self, grouping: str) -> Flags:
         """Label cells that are in the group of `OTHER`, as their values have no rows or are too long [cells].

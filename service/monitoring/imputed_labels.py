@@ -26,36 +26,48 @@ def imputed_labels(
     factors: Floats | None,
     at: float,
     unanswered: Collection[int] = (),
-) -> tuple[Labels, ...]:
-    """Labels of all items, one row each, for every imputation.
+) -> tuple[tuple[Labels, ...], Indices]:
+    """Labels of all items, one row each, for every imputation; and which of the sums every row is of.
 
-    Items without a label for the reasons `unanswered` are correct in half of the imputations.
+    Items without a label for the reasons `unanswered` have rows, too, with the reason in place of a class.
 
     `counting` says which of the ledger's sums count; these have the `weights`. Rows lose weight at `decay`,
     1/s, and by the `factors` that changes leave of them [rows].
     """
     items = ledger.labelled_items(at=at)
     if items is None or not len(items.rows):
-        return ()
+        return (), np.zeros(0, np.intp)
     of_rows, fresh = ledger.row_labels(at=at, decay=decay, factors=factors, unanswered=unanswered)
     sums = np.flatnonzero(np.bincount(of_rows[of_rows >= 0]))
-    of_sums = np.zeros(int(of_rows.max(initial=0)) + 1)
-    of_sums[sums[counting]] = weights
+    places = np.zeros(int(of_rows.max(initial=0)) + 1, np.intp)
+    places[sums[counting]] = np.arange(len(weights))
     kept = np.isin(of_rows[items.rows], sums[counting])
     rows, cells = items.rows[kept], items.cells[kept]
-    found = truth.imputations(items, ledger.people, index[truth.grouping])
+    found = truth.imputations(items, ledger.people, index.crossed(truth.groupings))
     without, of_without = ledger.unanswered_items(unanswered)
     usable = np.isin(of_rows[without], sums[counting])
     without = without[usable]
     rows, cells = np.append(rows, without), np.append(cells, of_without[usable])
-    weights, fresh = of_sums[of_rows[rows]], fresh[rows]
-    missing = np.full(len(without), EXPIRED_CLASS)
+    places, fresh = places[of_rows[rows]], fresh[rows]
+    missing, nothing = np.full(len(without), EXPIRED_CLASS), np.zeros(len(without))
     imputed = []
-    for number, (correct, true) in enumerate(found):
-        known = np.append(correct[kept], np.zeros(len(without))).astype(np.float64)
-        labels = Labels(cells, known, weights, fresh, np.append(true[kept], missing))
-        imputed.append(extremes(labels, index.cells.classes)[number % 2])
-    return tuple(imputed)
+    for correct, true in found:
+        known = np.append(correct[kept], nothing).astype(np.float64)
+        challenger = None
+        if items.rivals is not None:
+            # Where the two agree, nobody asks who is right.
+            is_right = (items.rivals >= 0) & (true == items.rivals)
+            challenger = np.append(is_right[kept], nothing).astype(np.float64)
+        labels = Labels(
+            cells,
+            known,
+            weights[places],
+            fresh,
+            np.append(true[kept], missing),
+            challenger=challenger,
+        )
+        imputed.append(labels)
+    return tuple(imputed), places
 
 
 def extremes(labels: Labels, classes: Indices) -> tuple[Labels, Labels]:
@@ -72,6 +84,17 @@ def extremes(labels: Labels, classes: Indices) -> tuple[Labels, Labels]:
         replace(labels, correct=np.where(missing, 0.0, labels.correct), true_classes=incorrect),
         replace(labels, correct=np.where(missing, 1.0, labels.correct), true_classes=correct),
     )
+
+
+def alternate_extremes(imputed: Sequence[Labels], classes: Indices) -> tuple[Labels, ...]:
+    """The labels of all imputations, with either of the `extremes` in turn."""
+    return tuple(extremes(each, classes)[number % 2] for number, each in enumerate(imputed))
+
+
+def answered(labels: Labels) -> Labels:
+    """The labels without items that have none."""
+    has_label = labels.true_classes >= NO_CLASS
+    return labels if has_label.all() else labels.part(has_label, labels.weights)
 
 
 def pooled(imputed: Sequence[Labels]) -> Labels:

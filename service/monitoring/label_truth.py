@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
-from service.monitoring.group_index import Groups
 from service.monitoring.item_labels import Person
 from service.monitoring.outcome_aggregates import NO_CLASS
+from service.statistics.rival_classes import probability_of_rivals
 from service.statistics.strata_accuracy import CurvedAccuracy
 from service.statistics.truth_chain import AnnotatorPrior, Answers, State, TruthChain
 
 IMPUTATIONS: Final = 20
 _WARM_UP, _BETWEEN = 300, 10  # sweeps
 LEARNED_FROM: Final = 5_000  # items, the newest ones
+_PAIR: Final = 2
 _PARTS: Final = 2  # of a group: predictions with lower and with higher scores
 _LEAST_SCORE: Final = 1e-4  # from 0 and 1
+
+
+class ItemGroups(Protocol):
+    """Groups of items, of which those of one group have accuracies that are alike."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of all groups [G]."""
+
+    @property
+    def numbers(self) -> Indices:
+        """Group of every label cell; of cells without one, the number of groups [cells]."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,9 @@ class LabelledItems:
     as_given: Indices  # the same before any correction [M]
     delays: Floats  # from the first issue of its request to the label, seconds [M]
     original: Flags  # whether labels were requested for this prediction, not for an earlier one [N]
+    # class that another classifier predicts and this one does not, -1 where there is none; None if nobody
+    # compares them [N]
+    rivals: Indices | None = None
 
     @property
     def agrees(self) -> Flags:
@@ -62,6 +78,7 @@ class LabelledItems:
             as_given=self.as_given[kept],
             delays=self.delays[kept],
             original=self.original[which],
+            rivals=None if self.rivals is None else self.rivals[which],
         )
 
 
@@ -107,26 +124,27 @@ class KnownItems:
 class LearnedTruth:
     """Draws of what labels leave open, from which correctness is imputed.
 
-    Accuracies are of the groups of a grouping, each in two parts by score.
+    Accuracies are of the groups of groupings, each in two parts by score.
     """
 
     states: Sequence[State]  # equally probable
     people: Sequence[Person]  # of the abilities in every state
     labels: Ints  # labels of every person that this was learned from [people]
     reliability: Floats  # draws of the share of items about which every person is right [draws, people]
-    grouping: str
+    groupings: Sequence[str]  # whose groups, or their intersections, these are
     groups: Sequence[str]  # names, in the order of accuracies
     middle: float  # score between the two parts
     accuracy: CurvedAccuracy  # of groups and parts, and of items without a group
     classes: int  # number of the model's classes
 
     def imputations(
-        self, items: LabelledItems, people: Sequence[Person], groups: Groups
+        self, items: LabelledItems, people: Sequence[Person], groups: ItemGroups
     ) -> Iterator[tuple[Flags, Indices]]:
         """Whether every prediction is correct, and its true class [N], once for every state.
 
         The true class of an incorrect one is that of one of its labels, or not known (`NO_CLASS`) if all
-        labels are the predicted class. Items are imputed alike when further ones come behind them.
+        labels are the predicted class; or it is that of a rival, as often as labels support it. Whether items
+        are correct is imputed alike when further ones come behind them.
         """
         codes = {person: code for code, person in enumerate(self.people)}
         of_people = np.array([codes.get(person, -1) for person in people], np.intp)
@@ -147,10 +165,45 @@ class LearnedTruth:
                 accuracies=accuracy.at(state.accuracies.curve, deviations[of_groups]),
             )
             chain = TruthChain(answers, AnnotatorPrior(), rng, start=fitted)
-            correct = uniform < chain.probability_correct()
-            other = _other_class(items, chosen)
+            probability = chain.probability_correct()
+            correct, candidates = uniform < probability, ~items.agrees
+            if items.rivals is not None:
+                candidates &= items.classes != items.rivals[items.items]
+            other = _other_class(items, candidates, chosen)
             other[other >= self.classes] = NO_CLASS  # the model has it no more
+            if items.rivals is not None:
+                # From 0 to 1 for incorrect predictions, and uniform again.
+                left = (uniform - probability) / np.maximum(1 - probability, np.finfo(float).tiny)
+                is_rival = self._is_rival(items, items.rivals, left, groups, rng)
+                other = np.where(is_rival, items.rivals, other)
             yield correct, np.where(correct, items.predicted, other)
+
+    def _is_rival(
+        self,
+        items: LabelledItems,
+        rivals: Indices,
+        uniform: Floats,
+        groups: ItemGroups,
+        rng: np.random.Generator,
+    ) -> Flags:
+        """Of which incorrect predictions the true class is that of the rival [N].
+
+        `uniform` is a random number of every incorrect prediction, and below 0 of a correct one [N].
+        """
+        sought: Flags = (uniform >= 0) & (rivals >= 0)
+        if self.classes == _PAIR:
+            return sought
+        probability = probability_of_rivals(
+            items.items,
+            items.classes,
+            rng,
+            predicted=items.predicted,
+            rivals=rivals,
+            incorrect=sought,
+            groups=groups.numbers[items.cells],
+            class_count=self.classes,
+        )
+        return sought & (uniform < probability)
 
     def _accuracy_of(self, groups: Indices) -> CurvedAccuracy:
         """The same of other groups, in the order of these numbers; -1 is one that is not known."""
@@ -162,9 +215,9 @@ class LearnedTruth:
 def learn_truth(
     items: LabelledItems,
     people: Sequence[Person],
-    groups: Groups,
+    groups: ItemGroups,
     *,
-    grouping: str,
+    groupings: Sequence[str],
     classes: int,
     rng: np.random.Generator,
     reliability: float | None = None,
@@ -212,11 +265,11 @@ def learn_truth(
         states.append(chain.state)
     labels = np.bincount(codes, minlength=len(people))
     return LearnedTruth(
-        states, people, labels, np.array(shares_right), grouping, groups.names, middle, accuracy, classes
+        states, people, labels, np.array(shares_right), groupings, groups.names, middle, accuracy, classes
     )
 
 
-def _strata(items: LabelledItems, groups: Groups, middle: float) -> Indices:
+def _strata(items: LabelledItems, groups: ItemGroups, middle: float) -> Indices:
     """Stratum of every item: group and part; items without a group are one group more."""
     return _PARTS * groups.numbers[items.cells] + (items.scores >= middle)
 
@@ -231,9 +284,9 @@ def _logit(scores: Floats) -> Floats:
     return np.asarray(special.logit(np.clip(scores, _LEAST_SCORE, 1 - _LEAST_SCORE)), np.float64)
 
 
-def _other_class(items: LabelledItems, uniform: Floats) -> Indices:
-    """The class of a random label that is not the predicted class [N]; `NO_CLASS` without one."""
-    others = np.flatnonzero(~items.agrees)
+def _other_class(items: LabelledItems, candidates: Flags, uniform: Floats) -> Indices:
+    """The class of a random label of some candidates [M] by item [N]; `NO_CLASS` without one."""
+    others = np.flatnonzero(candidates)
     counts = np.bincount(items.items[others], minlength=len(items.rows))
     starts = np.cumsum(counts) - counts
     places = np.minimum(starts + (uniform * counts).astype(np.intp), max(len(others) - 1, 0))

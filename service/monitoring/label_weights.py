@@ -7,8 +7,8 @@ groups by votes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,13 +70,22 @@ class DrawnLabels:
     ledger: OutcomeLedger
     cells: Indices  # label cell of every label [n]
     sources: Indices  # codes of who asked for it [n]
+    # whether each counts as its requests drew it, although it may be of a sample of all traffic, too
+    as_requested: bool = False
+
+    @classmethod
+    def of(cls, index: GroupIndex, ledger: OutcomeLedger, cells: Indices, sources: Indices) -> DrawnLabels:
+        """Labels for tasks that take them for a random sample: without those that are self-selected."""
+        return cls(index, ledger, cells, sources, as_requested=ledger.unrequested == "unknown")
 
     def part(self, which: Flags) -> DrawnLabels:
         """Some of them."""
-        return DrawnLabels(self.index, self.ledger, self.cells[which], self.sources[which])
+        return replace(self, cells=self.cells[which], sources=self.sources[which])
 
-    def usable(self) -> Flags:
+    def usable(self, unanswered: Collection[int] = ()) -> Flags:
         """Labels that can be weighted [n]: those drawn for a group that has traffic.
+
+        Requested ones alone if they count as requested; then `unanswered` is as in `counts_as_requested`.
 
         A label drawn for groups without traffic has no information about the traffic. Nor has one of unknown
         sampling density, such as one drawn for a value that has lost its row since: it is a biased sample of
@@ -88,11 +97,18 @@ class DrawnLabels:
                 drawn = self.within(grouping, any_vote)
                 if drawn.any():
                     found |= drawn & self.groups(grouping, any_vote).has_group[self.cells]
+        if self.as_requested:
+            found &= self.ledger.counts_as_requested(unanswered)[self.sources]
         return found & self.ledger.has_known_density[self.sources]
 
     def groupings(self) -> list[str]:
         """Groupings that labels were drawn for."""
-        return sorted({name for source in self.ledger.sources for name in source.samples})
+        drawn = [source.groupings if self.as_requested else source.samples for source in self.ledger.sources]
+        return sorted({name for names in drawn for name in names})
+
+    def _drawn_for(self, grouping: str) -> Flags:
+        ledger = self.ledger
+        return ledger.is_requested_for(grouping) if self.as_requested else ledger.is_drawn_for(grouping)
 
     def within(self, grouping: str, any_vote: bool) -> Flags:
         """Which labels were drawn for a grouping, evenly within the groups that they are in now [n].
@@ -100,7 +116,7 @@ class DrawnLabels:
         Those that stand for predictions of any vote, or the others.
         """
         ledger = self.ledger
-        of_sources = ledger.is_drawn_for(grouping) & (ledger.of_any_vote == any_vote)
+        of_sources = self._drawn_for(grouping) & (ledger.of_any_vote == any_vote)
         drawn: Flags = of_sources[self.sources]
         if grouping in self.index.space.groupings and (by_value := ledger.is_drawn_by_value(grouping)).any():
             drawn &= ~(by_value[self.sources] & self.index.folded(grouping)[self.cells])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +16,7 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.absent_watch import AbsentWatch
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
-from service.monitoring.binary_performance import performance_facts
+from service.monitoring.binary_performance import PerformanceFacts, performance_facts
 from service.monitoring.count_trends import STEP_SECONDS, counts_at, due_history
 from service.monitoring.drift_holding import due_verdicts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
@@ -28,6 +29,7 @@ from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.monitoring.traffic_windows import compared_traffic, traffic_history, traffic_windows
+from service.monitoring.unanswered_requests import unanswered_requests
 from service.monitoring.week_ago import WeekAgo, time_a_week_ago, week_ago
 from service.store.checkpoints import CheckpointStore
 from service.store.cohorts import CohortStore
@@ -35,6 +37,7 @@ from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
 from service.store.facts import FactReader
 from service.store.outcome_entries import BEGINNING
+from service.store.records import PoolRecord
 
 log = logging.getLogger(__name__)
 
@@ -94,14 +97,7 @@ class ModelMonitor:
         facts = replace(facts, week_ago=self._estimates_a_week_ago(facts, now))
         self.performance.refresh(
             partial(self.reader.pooled_scores, POOLED_SCORES),
-            partial(
-                performance_facts,
-                facts.index,
-                facts.ledger,
-                positive=self.settings.positive_class or "",
-                decay=self.settings.label_decay_per_second,
-                now=now,
-            ),
+            partial(self._performance_facts, facts, now),
             now=now,
         )
         snapshot = take_snapshot(
@@ -120,6 +116,20 @@ class ModelMonitor:
         if self._timeline.lacks(now):
             self._timeline.remember(moment(now, snapshot.groupings, self._remembered(snapshot)))
         return snapshot
+
+    def _performance_facts(
+        self, facts: Facts, now: float, pooled: Sequence[PoolRecord]
+    ) -> PerformanceFacts | None:
+        return performance_facts(
+            facts.index,
+            facts.ledger,
+            pooled,
+            positive=self.settings.positive_class or "",
+            decay=self.settings.label_decay_per_second,
+            now=now,
+            truth=facts.truth,
+            any_class=unanswered_requests(self.settings, facts.ledger).any_class,
+        )
 
     def _read(self, now: float) -> Facts:
         """The facts of this round."""

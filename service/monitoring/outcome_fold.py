@@ -38,7 +38,7 @@ class OutcomeFold(PlacedOutcomes):
     def __init__(
         self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
     ) -> None:
-        super().__init__(space, unrequested=unrequested)
+        super().__init__(space, may_err=may_err, unrequested=unrequested)
         # Kept only where labels may be wrong.
         self.item_labels = ItemLabels(space.classes) if may_err else None
         self.gold_labels = GoldLabels(space.classes) if may_err else None
@@ -174,6 +174,8 @@ class OutcomeFold(PlacedOutcomes):
         }
         if self.unrequested is not None:
             columns |= self._unrequested_columns(outcomes)
+        if self._has_rivals:
+            columns["rival"] = [self._rival(fact) for fact in facts]
         self._rows.extend(**columns)
 
     def _unrequested_columns(self, outcomes: Sequence[OutcomeEntry]) -> dict[str, npt.ArrayLike]:
@@ -201,6 +203,14 @@ class OutcomeFold(PlacedOutcomes):
         if entry.label.unanswered:
             return _UNANSWERED.get(entry.label.unanswered, SKIPPED_CLASS)  # of an unknown one, the worst case
         return self._class_index.get(entry.label.true_class, NO_CLASS)
+
+    def _rival(self, fact: Fact) -> int:
+        """Index of the class that matters besides the predicted one, if it is another one."""
+        ensemble, challenge = self._space.ensemble, self._space.challenge
+        rival = "" if ensemble is None else ensemble.positive
+        if challenge is not None:
+            rival = fact.votes.get(challenge.challenger, "")
+        return NONE if rival == fact.predicted_class else self._class_index.get(rival, NONE)
 
     def _challenger_right(self, fact: Fact, true_class: str) -> bool:
         """Whether a challenger, if there is one, is right."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import compress
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,12 @@ or `pending`, which means that its sum is to be found.
 `true_class` is an index, or says why there is no label (`outcome_aggregates`).
 `place` is that of its request among all requests, `drawn_for` the group that the request was drawn for, and
 `suspected` whether that group was under suspicion then.
+"""
+
+RIVAL_COLUMN: Final = {"rival": np.int16}
+"""Of every outcome, if labels may be wrong and there are other classifiers: 2 bytes more.
+
+The class of a challenger, or the positive one of an ensemble, where that is not the predicted class; or none.
 """
 
 _SEQUENCE_BITS = 20

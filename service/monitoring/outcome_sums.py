@@ -57,16 +57,23 @@ class SummedOutcomes(OutcomeFold):
         """Of every code in `sums`, whether labels are a random sample within a grouping's groups [sources].
 
         These were requested for the grouping, or are of an even sample of all traffic, unless groups are by
-        votes. A self-selected label in place of a requested one is none, unless items without a label for the
-        same reason count as well (`unanswered`).
+        votes. Where unrequested labels are self-selected, requested ones are as `counts_as_requested` says.
         """
         requested, by = self.is_requested_for(grouping), self._space.groupings.get(grouping)
         if self.unrequested is not None and not self.samples_traffic:
-            chosen = [source.instead_of in (None, *unanswered) for source in self.sources]
-            requested &= np.array(chosen, np.bool_)
+            requested &= self.counts_as_requested(unanswered)
         if not self.samples_traffic or by is None or by.is_by_votes:
             return requested
         return requested | self.of_traffic
+
+    def counts_as_requested(self, unanswered: Collection[int]) -> Flags:
+        """Of every code in `sums`, whether labels are those that were requested [sources].
+
+        A self-selected label in place of a requested one is none, unless items without a label for the same
+        reason count as well (`unanswered`).
+        """
+        chosen = [bool(source.draws) and source.instead_of in (None, *unanswered) for source in self.sources]
+        return np.array(chosen, np.bool_) & ~self.is_requested_for(FORMER_GROUPING)
 
     @property
     def samples_traffic(self) -> bool:

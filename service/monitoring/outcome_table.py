@@ -27,6 +27,7 @@ class ScoredLabels(Columns):
     sources: Indices  # codes of who asked
     true_classes: Indices  # index of the true class
     freshness: Floats  # what forgetting leaves of each
+    rows: Indices  # row of the outcome
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ class OutcomeLedger(SummedOutcomes):
             as_given=given.as_given[labels],
             delays=given.delays[labels],
             original=original[chosen],
+            rivals=rows["rival"][chosen].astype(np.intp) if self._has_rivals else None,
         )
 
     def unanswered_items(self, reasons: Collection[int]) -> tuple[Indices, Indices]:
@@ -190,6 +192,7 @@ class OutcomeLedger(SummedOutcomes):
             sources=self._sums.sources[of],
             true_classes=rows["true_class"][chosen].astype(np.intp),
             freshness=self._freshness(at, decay)[chosen],
+            rows=chosen,
         )
 
     def label_sequence(

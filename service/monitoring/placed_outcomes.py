@@ -14,7 +14,14 @@ from service.domain.cells import CellSpace
 from service.domain.groupings import ByClass
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
-from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, key_position
+from service.monitoring.outcome_rows import (
+    NONE,
+    RIVAL_COLUMN,
+    DrawnGroups,
+    OutcomeRows,
+    SharedDraws,
+    key_position,
+)
 from service.monitoring.paired_outcomes import UNREQUESTED_COLUMNS, OutcomePairs
 
 _SUMMED_BY = (
@@ -41,15 +48,24 @@ class PlacedOutcomes:
     A prediction that was requested and waited for an unrequested label, too, is one outcome.
     """
 
-    def __init__(self, space: CellSpace, *, unrequested: ChosenBy | None = None) -> None:
+    def __init__(
+        self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
+    ) -> None:
         self._space = space
+        # Whether rows have a `rival`: where labels are the truth, they say whether others are right.
+        self._has_rivals = may_err and space.voters is not None
         # How items are chosen that get unrequested labels; without it there are none.
         self.unrequested = unrequested
         self._pairs = OutcomePairs()
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None
         self.cells = LabelCells(space)  # numbered by `place`
-        self._rows = OutcomeRows(None if unrequested is None else UNREQUESTED_COLUMNS)
+        more: dict[str, npt.DTypeLike] = {}
+        if unrequested is not None:
+            more |= UNREQUESTED_COLUMNS
+        if self._has_rivals:
+            more |= RIVAL_COLUMN
+        self._rows = OutcomeRows(more)
         self._sources = LabelSources(space)
         self._sums = LabelSums()
         self._stale = 0  # changes since codes were last numbered without gaps

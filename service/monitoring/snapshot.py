@@ -154,6 +154,7 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
+    policy, unanswered = settings.labels_per_item, unanswered_requests(settings, ledger)
     gold = gold_counts(ledger.gold_labels, requests.of_new_items, reference, facts.checkpoint)
     wrong_labels = allowed_errors(settings, gold)
     weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth, absent=facts.absent)
@@ -165,7 +166,7 @@ def take_snapshot(
         at=now,
         weighted=weighted,
         evidence={}
-        if not settings.labels_per_item.has_evidence
+        if not policy.has_evidence
         else model_evidence(
             settings=settings,
             index=index,
@@ -214,7 +215,7 @@ def take_snapshot(
         name: ensemble_snapshot(
             asked,
             index,
-            weighted.by_votes,
+            weighted.compared,
             in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
             rng=rng,
             interval=settings.interval,
@@ -225,11 +226,13 @@ def take_snapshot(
         name: challenge_snapshot(
             asked,
             index,
-            weighted.by_votes,
+            weighted.compared,
             ledger,
             now=now,
             interval=settings.interval,
             since=None if reference is None else reference.until,
+            any_class=unanswered.any_class,
+            wrong_labels=None if policy.learns_bound or not policy.has_evidence else policy.wrong_labels,
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
@@ -246,7 +249,7 @@ def take_snapshot(
         pool_item_age=facts.traffic.pool_item_age(now),
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
-        unanswered=unanswered_requests(settings, ledger),
+        unanswered=unanswered,
         selection_bias=None
         if (bias := weighted.selection_bias) is None
         else Estimate.of(bias, settings.interval),

@@ -20,7 +20,7 @@ from service.monitoring.change_discounting import (
     discount_changes,
 )
 from service.monitoring.group_index import GroupIndex, Groups
-from service.monitoring.imputed_labels import extremes, imputed_labels
+from service.monitoring.imputed_labels import alternate_extremes, extremes, imputed_labels
 from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
 from service.monitoring.outcome_aggregates import ABSENT, NO_CLASS, OutcomeSums
@@ -50,6 +50,10 @@ class WeightedLabels:
     imputed: tuple[Labels, ...] = ()
     imputed_by_votes: tuple[Labels, ...] = ()  # the same, weighted for groups by votes
     requested: Labels | None = None  # with the items that may have any true class, if there are any
+    # the labels of tasks that compare classifiers, weighted for groups by votes, once for every imputation.
+    # Items that may have any true class are marked; in every other imputation they get one extreme, and in
+    # the others the opposite one
+    compared: tuple[Labels, ...] = ()
     # whether unrequested labels are self-selected, so that `imputed` has other items as well
     is_selected: bool = False
     # draws of the accuracy of items with such a label minus that of all traffic; None if nothing is known
@@ -86,23 +90,24 @@ def weigh_labels(
     """
     changes = _changes(index, ledger, run_length, now)
     found = _weigh(index, ledger, changes, decay=decay, now=now)
-    asked: Counter[str] = Counter()
-    counts = np.bincount(found.sums.sources, weights=found.sums.counts).astype(np.intp).tolist()
-    for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
-        if count:
-            asked.update(dict.fromkeys(source.groupings | source.samples, count))
-    every, selected = found, None
+    every, own, selected = found, found, None
     if ledger.unrequested == "unknown":
         reasons = frozenset(unanswered) | ABSENT
         every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=reasons)
         selected = impute_items(index, ledger, every.sums, every.labels, any_class=unanswered, learned=absent)
+        if index.space.voters is not None:
+            own = _weigh(
+                index, ledger, changes, decay=decay, now=now, unanswered=unanswered, as_requested=True
+            )
     elif unanswered:
-        every = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=unanswered)
-    imputed: tuple[Labels, ...] = ()
-    by_votes: tuple[Labels, ...] = ()
+        every = own = _weigh(index, ledger, changes, decay=decay, now=now, unanswered=unanswered)
+    imputed = by_votes = tuple[Labels, ...]()
+    classes = index.cells.classes
     worst_case = bool((every.sums.true_classes < NO_CLASS).any())
+    # If labels are the truth, tasks that compare classifiers take both extremes, where these differ.
+    compared = (own.by_votes,) * (2 if (own.sums.true_classes < NO_CLASS).any() else 1)
     if truth is not None:
-        imputed = by_votes = imputed_labels(
+        left_open, of_sums = imputed_labels(
             truth,
             index,
             ledger,
@@ -113,27 +118,39 @@ def weigh_labels(
             at=now,
             unanswered=unanswered,
         )
+        if left_open:
+            compared = _imputed_by_votes(every, left_open, of_sums)
+            imputed, by_votes = (alternate_extremes(each, classes) for each in (left_open, compared))
     elif selected is not None:
         imputed = by_votes = selected.imputed
         worst_case = bool((selected.requested.true_classes < NO_CLASS).any())
     elif worst_case:
-        imputed = extremes(every.labels, index.cells.classes)
-        by_votes = (
-            imputed if every.by_votes is every.labels else extremes(every.by_votes, index.cells.classes)
-        )
+        imputed = extremes(every.labels, classes)
+        by_votes = imputed if every.voted is None else extremes(every.by_votes, classes)
     return WeightedLabels(
         found.labels,
         found.by_votes,
         int(found.sums.counts.sum()),
-        dict(asked),
+        _counts_by_grouping(ledger, found.sums),
         changes.change_points,
         changes.changed,
         imputed,
         by_votes,
         None if not worst_case else every.labels if selected is None else selected.requested,
+        compared,
         is_selected=selected is not None,
         selection_bias=None if selected is None else selected.selection_bias,
     )
+
+
+def _counts_by_grouping(ledger: OutcomeLedger, sums: OutcomeSums) -> dict[str, int]:
+    """How many labels were requested for every grouping."""
+    asked: Counter[str] = Counter()
+    counts = np.bincount(sums.sources, weights=sums.counts).astype(np.intp).tolist()
+    for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
+        if count:
+            asked.update(dict.fromkeys(source.groupings | source.samples, count))
+    return dict(asked)
 
 
 def weigh_model_labels(
@@ -177,7 +194,21 @@ class _Weighed:
     sums: OutcomeSums  # those that count
     counting: Flags  # of all of the ledger's sums, which count
     labels: Labels
-    by_votes: Labels  # the same object if all labels say something of groups by votes
+    voted: Flags | None  # of these, which say something of groups by votes; None if all do
+    weights_by_votes: Floats  # of all, there
+
+    @property
+    def by_votes(self) -> Labels:
+        """Labels that say something of groups by votes; the same object if all do."""
+        return self.labels if self.voted is None else self.labels.part(self.voted, self.weights_by_votes)
+
+
+def _imputed_by_votes(weighed: _Weighed, imputed: tuple[Labels, ...], of_sums: Indices) -> tuple[Labels, ...]:
+    """Imputed labels that say something of groups by votes, weighted for these; all of these sums."""
+    if weighed.voted is None:
+        return imputed
+    voted, weights = weighed.voted[of_sums], weighed.weights_by_votes[of_sums]
+    return tuple(each.part(voted, weights) for each in imputed)
 
 
 def _weigh(
@@ -188,11 +219,15 @@ def _weigh(
     decay: float,
     now: float,
     unanswered: Collection[int] = (),
+    as_requested: bool = False,
 ) -> _Weighed:
-    """Weights of the labels, and of items without one for these reasons."""
+    """Weights of the labels, and of items without one for these reasons.
+
+    With `as_requested` all that nobody requested is left out.
+    """
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors, unanswered=unanswered)
-    drawn = DrawnLabels(index, ledger, sums.cells, sums.sources)
-    counting = drawn.usable()
+    drawn = DrawnLabels(index, ledger, sums.cells, sums.sources, as_requested)
+    counting = drawn.usable(unanswered)
     sums = sums.part(counting)
     epochs = None
     if index.history is not None:
@@ -212,8 +247,7 @@ def _weigh(
         sums.counts,
         None if index.space.challenge is None else sums.challenger,
     )
-    by_votes = labels if weights.voted is None else labels.part(weights.voted, weights.weights_by_votes)
-    return _Weighed(sums, counting, labels, by_votes)
+    return _Weighed(sums, counting, labels, weights.voted, weights.weights_by_votes)
 
 
 def _retained_share(

@@ -18,6 +18,7 @@ several parts is such a bet too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +27,8 @@ from scipy import special
 
 from service.domain.arrays import Floats
 from service.statistics import beta as betas
+from service.statistics.estimate import Estimate
+from service.statistics.mixture import BetaMixture
 
 _JEFFREYS: Final = 0.5
 _OUTCOMES: Final = 3
@@ -70,10 +73,13 @@ class ChallengeBeliefs:
 
     def interval(self, mass: float) -> tuple[Floats, Floats]:
         """Equal-tailed interval with probability `mass` under the Beta on (-d, d) of these moments."""
-        d = np.where(self.disagreement > 0, self.disagreement, 1.0)
-        alpha, beta = betas.matching((self.mean / d + 1) / 2, self.variance / (4 * d**2))
-        lower, upper = betas.interval(alpha, beta, mass)
+        lower, upper = betas.interval(*self.matching_beta(), mass)
         return self.disagreement * (2 * lower - 1), self.disagreement * (2 * upper - 1)
+
+    def matching_beta(self) -> tuple[Floats, Floats]:
+        """Parameters of that Beta, if it were on (0, 1)."""
+        d = np.where(self.disagreement > 0, self.disagreement, 1.0)
+        return betas.matching((self.mean / d + 1) / 2, self.variance / (4 * d**2))
 
     def better(self, margin: float) -> Floats:
         """P(the challenger is better by more than the margin)."""
@@ -85,13 +91,16 @@ class ChallengeBeliefs:
         q, p, _ = self._parameters()
         return self._exceeds(p, q, margin)
 
-    def log_e_better(self, margin: float) -> Floats:
-        """Log e-value that the challenger is better by more than the margin, a difference of 0 or more."""
-        return self._log_capital(self.labels.challenger, self.labels.champion, margin)
+    def log_e_better(self, margin: float, *, wrong_labels: float = 0.0) -> Floats:
+        """Log e-value that the challenger is better by more than the margin, a difference of 0 or more.
 
-    def log_e_worse(self, margin: float) -> Floats:
-        """Log e-value that the challenger is worse by more than the margin."""
-        return self._log_capital(self.labels.champion, self.labels.challenger, margin)
+        At most the share `wrong_labels` of the labels of disagreements is wrong.
+        """
+        return self._log_capital(self.labels.challenger, self.labels.champion, margin, wrong_labels)
+
+    def log_e_worse(self, margin: float, *, wrong_labels: float = 0.0) -> Floats:
+        """Log e-value that the challenger is worse by more than the margin, likewise."""
+        return self._log_capital(self.labels.champion, self.labels.challenger, margin, wrong_labels)
 
     def _parameters(self) -> tuple[Floats, Floats, Floats]:
         q, p = self.labels.challenger + _JEFFREYS, self.labels.champion + _JEFFREYS
@@ -124,8 +133,9 @@ class ChallengeBeliefs:
         probability: Floats = 2 * half * ((np.exp(density) * above) @ _WEIGHTS)
         return np.clip(probability, 0.0, 1.0)
 
-    def _log_capital(self, wins: Floats, losses: Floats, margin: float) -> Floats:
-        needed = self._needed(margin)[:, None]
+    def _log_capital(self, wins: Floats, losses: Floats, margin: float, wrong_labels: float) -> Floats:
+        # A wrong label changes x by 2 at most.
+        needed = self._needed(margin)[:, None] + 2 * wrong_labels
         bets = _BETS / (1 + needed)
         capital = (
             wins[:, None] * np.log1p(bets * (1 - needed))
@@ -134,3 +144,18 @@ class ChallengeBeliefs:
         )
         mixed: Floats = special.logsumexp(capital, axis=1) - np.log(len(_BETS))
         return mixed
+
+
+def mixed_difference(imputed: Sequence[ChallengeBeliefs], mass: float) -> Estimate:
+    """Mean and interval of the difference [G], given several imputations of what labels leave open.
+
+    The posterior is the mixture of those given one imputation each, all equally probable (Rubin, 1987).
+    """
+    first = imputed[0]
+    if len(imputed) == 1:
+        lower, upper = first.interval(mass)
+        return Estimate(lower, first.mean, upper)
+    alpha, beta = (np.stack(each) for each in zip(*(one.matching_beta() for one in imputed), strict=True))
+    mixture = BetaMixture(np.full(len(imputed), 1 / len(imputed)), alpha, beta)
+    lower, upper = mixture.interval(mass)
+    return Estimate(*(first.disagreement * (2 * each - 1) for each in (lower, mixture.mean(), upper)))

@@ -27,6 +27,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.statistics import beta as betas
+from service.statistics.mixture import BetaMixture
 from service.statistics.ratios import ratio
 from service.statistics.sample_sharing import pattern_masks
 
@@ -179,6 +180,18 @@ def member_beliefs(allocation: Allocation, labels: Floats, positive: Floats, *, 
     lower, upper = betas.interval(alpha, beta, mass)
     worth = np.maximum(mean * (1 - mean) / variance - 1 - _PRIOR_LABELS, 0.0)
     return MemberBeliefs(mean, lower, upper, worth, alpha, beta)
+
+
+def mixed_members(beliefs: MemberBeliefs, *, mass: float) -> MemberBeliefs:
+    """The even mixture of posteriors, each given one imputation of what labels leave open [members].
+
+    Those that are given have the imputations first [imputations, members].
+    """
+    weights = np.full(len(beliefs.alpha), 1 / len(beliefs.alpha))
+    mixture = BetaMixture(weights, beliefs.alpha, beliefs.beta)
+    mean, variance = mixture.mean(), mixture.variance()
+    worth = np.maximum(mean * (1 - mean) / variance - 1 - _PRIOR_LABELS, 0.0)
+    return MemberBeliefs(mean, *mixture.interval(mass), worth, *betas.matching(mean, variance))
 
 
 def member_parts(allocation: Allocation, labels: Floats, positive: Floats) -> Parts:

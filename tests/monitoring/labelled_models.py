@@ -53,8 +53,9 @@ def labelling(
     )
     there = known(1, alerts={"min_reliability": 0.8, **alerts}, labels_per_item={"least": 2, "most": 3})
     known_items = KnownItems(labelled.newest(gold), labelled.predicted[-gold:], names) if gold else None
+    index = there.index["all"]
     truth = learn_truth(
-        labelled, names, there.index["all"], grouping="all", classes=len(CLASSES), rng=rng, gold=known_items
+        labelled, names, index, groupings=["all"], classes=len(CLASSES), rng=rng, gold=known_items
     )
     quality = label_quality(labelled, names, least=2, mass=0.95, rng=rng, gold=known_items)
     found = labelling_estimates(LearnedAnnotators(truth, quality), there.settings)

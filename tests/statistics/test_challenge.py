@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from service.statistics.challenge import ChallengeBeliefs, PairedLabels
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels, mixed_difference
 
 COUNTS = st.tuples(*(st.integers(0, 60),) * 3)
 SHARES = st.floats(0.02, 1.0)
@@ -148,3 +148,39 @@ def test_looking_after_every_label_seldom_finds_a_challenger_that_is_no_better()
     better = special.betaincc(wins + 0.5, losses + 0.5, 0.5)
     looks = (better >= 1 - alpha).reshape(runs, labels).any(axis=1)
     assert looks.mean() > 3 * alpha
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_several_equal_imputations_are_as_one(share: float) -> None:
+    one = beliefs((7.0, 3.0, 1.0), share)
+    alone, mixed = mixed_difference([one], 0.95), mixed_difference([one] * 3, 0.95)
+    assert alone.mean[0] == pytest.approx(mixed.mean[0])
+    # Quantiles of mixtures are exact to a millionth of probability.
+    assert [mixed.lower[0], mixed.upper[0]] == pytest.approx([alone.lower[0], alone.upper[0]], abs=1e-5)
+
+
+def test_an_even_mixture_of_two_extremes_covers_both() -> None:
+    low, high = beliefs((5.0, 45.0, 0.0), 0.5), beliefs((45.0, 5.0, 0.0), 0.5)
+    mixed = mixed_difference([low, high], 0.95)
+    assert mixed.mean[0] == pytest.approx(0.0, abs=1e-9)
+    assert mixed.lower[0] < low.mean[0] < high.mean[0] < mixed.upper[0]
+
+
+@pytest.mark.parametrize("wrong", [0.02, 0.1])
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_if_the_share_of_wrong_labels_is_at_most_the_bound_one_more_gains_nothing_on_average(
+    wrong: float, margin: float
+) -> None:
+    """A wrong label may say the most that it can: that the challenger alone is right, not the model."""
+    share, before = 0.4, (6.0, 4.0, 2.0)
+    # As likely as the margin allows.
+    q, p = (1 + margin / share) / 2, (1 - margin / share) / 2
+    said = np.array([q + wrong, p - wrong, 0.0])
+    now = beliefs(before, share).log_e_better(margin, wrong_labels=wrong)[0]
+    then = [
+        beliefs(tuple(np.array(before) + one), share).log_e_better(margin, wrong_labels=wrong)[0]
+        for one in np.eye(3)
+    ]
+    assert said @ np.exp(np.array(then) - now) == pytest.approx(1.0, abs=1e-9)
+    unaware = [beliefs(tuple(np.array(before) + one), share).log_e_better(margin)[0] for one in np.eye(3)]
+    assert said @ np.exp(np.array(unaware) - beliefs(before, share).log_e_better(margin)[0]) > 1

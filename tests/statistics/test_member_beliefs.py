@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from benchmarks.ensembles import majority
 from benchmarks.post_stratified import post_stratified
 from service.statistics import beta
-from service.statistics.vote_patterns import Allocation, MemberBeliefs, VotePatterns, allocate, member_beliefs
+from service.statistics.vote_patterns import (
+    Allocation,
+    MemberBeliefs,
+    VotePatterns,
+    allocate,
+    member_beliefs,
+    mixed_members,
+)
 
 seeds = st.integers(0, 2**32)
 
@@ -129,3 +136,21 @@ def test_thin_patterns_do_not_bias_estimates() -> None:
     beyond = np.abs(found.mean(axis=0)) / (found.std(axis=0) / len(found) ** 0.5)
     # Three standard errors; the seed is fixed.
     assert beyond.max() < 3
+
+
+def test_equal_imputations_are_as_one() -> None:
+    allocation, labels, positive = example(3)
+    one = believed(allocation, labels, positive)
+    mixed = mixed_members(believed(allocation, np.stack([labels] * 3), np.stack([positive] * 3)), mass=0.95)
+    for name, values in vars(mixed).items():
+        # Quantiles of mixtures are exact to a millionth of probability.
+        np.testing.assert_allclose(values, getattr(one, name), rtol=1e-4, err_msg=name)
+
+
+def test_a_mixture_of_two_extremes_covers_both_and_is_worth_fewer_labels() -> None:
+    allocation, labels, _ = example(3)
+    both = believed(allocation, np.stack([labels] * 2), np.stack([0.2 * labels, 0.9 * labels]))
+    mixed = mixed_members(both, mass=0.95)
+    assert (mixed.lower < both.mean.min(axis=0)).all()
+    assert (mixed.upper > both.mean.max(axis=0)).all()
+    assert (mixed.labels < both.labels.min(axis=0)).all()

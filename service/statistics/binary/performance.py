@@ -4,6 +4,11 @@ Performance is drawn from P(positive | score). Of the *sample*: the items at han
 known and the others' labels are drawn, so that nothing is uncertain once all are labelled. Of the
 *population* that the items come from: the scores, too, are a random sample (Welinder, Welling and Perona,
 CVPR 2013, section 3, equations 5 to 7).
+
+If a share of the items may have any class, performance is between two extremes (Manski, American Economic
+Review 1990). At a threshold the classifier is wrong about all of them, or right about all: that is the lowest
+precision, recall and F1 and the highest false positive rate there, or the opposite. Half of the draws are of
+either, so an interval of the even mixture covers a value anywhere between the two.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ class Performance:
     thresholds: Floats  # [T]: the first is the lowest score, the last is infinite
     called: Floats  # items that are called positive
     right: Floats  # of these, the positive ones
-    positives: Floats  # all positive items [S]
+    positives: Floats  # all positive items [S]; [S, T] if the extremes differ by threshold
     items: Floats  # all items [S]
 
     @cached_property
@@ -44,22 +49,32 @@ class Performance:
     @cached_property
     def recall(self) -> Floats:
         """Share of the positive items that are called positive [S, T]; NaN where there are none."""
-        return ratio(self.right, self.positives[:, None])
+        return ratio(self.right, self._positives)
 
     @cached_property
     def false_positive_rate(self) -> Floats:
         """Share of the negative items that are called positive [S, T]; NaN where there are none."""
-        return ratio(self.called - self.right, (self.items - self.positives)[:, None])
+        return ratio(self.called - self.right, self.items[:, None] - self._positives)
 
     @cached_property
     def f1(self) -> Floats:
         """Harmonic mean of precision and recall [S, T]; NaN where nothing is positive or called positive."""
-        return ratio(2 * self.right, self.called + self.positives[:, None])
+        return ratio(2 * self.right, self.called + self._positives)
 
     @cached_property
     def prevalence(self) -> Floats:
         """Share of the positive items [S]."""
-        return self.positives / self.items
+        return self._positives[:, 0] / self.items
+
+    @cached_property
+    def missed(self) -> Floats:
+        """Positive items that are not called positive [S, T]."""
+        return self._positives - self.right
+
+    @property
+    def _positives(self) -> Floats:
+        """All positive items [S, 1 or T]."""
+        return self.positives.reshape(len(self.items), -1)
 
     def nearest(self, threshold: float) -> int:
         """Position of the lowest threshold that is not below the given one."""
@@ -71,10 +86,12 @@ class Performance:
         Between two thresholds, positive and negative items are taken to be evenly mixed, so right and called
         ones grow in proportion (Davis and Goadrich, ICML 2006, interpolate like this).
         """
-        found = np.full((len(self.positives), len(recalls)), np.nan)
-        for row in np.flatnonzero(self.positives > 0):
-            right, called = self.right[row, ::-1], self.called[row, ::-1]
-            wanted = recalls * self.positives[row]
+        found, positives = np.full((len(self.items), len(recalls)), np.nan), self._positives
+        for row in np.flatnonzero((positives > 0).all(axis=1)):
+            # In units of the positive items at the lowest threshold, if their number differs.
+            unit = positives[row, 0] / positives[row, ::-1]
+            right, called = self.right[row, ::-1] * unit, self.called[row, ::-1] * unit
+            wanted = recalls * positives[row, 0]
             at = np.clip(np.searchsorted(right, wanted * (1 - 1e-12)), 1, len(right) - 1)
             part = (wanted - right[at - 1]) / np.maximum(right[at] - right[at - 1], 1e-300)
             found[row] = wanted / np.maximum(called[at - 1] + part * (called[at] - called[at - 1]), wanted)
@@ -82,16 +99,25 @@ class Performance:
 
     def recall_at_false_positive_rate(self, rates: Floats) -> Floats:
         """Recall where these false positive rates, in [0, 1], are reached, by linear interpolation [S, R]."""
-        found = np.full((len(self.positives), len(rates)), np.nan)
-        for row in np.flatnonzero((self.positives > 0) & (self.positives < self.items)):
+        found, positives = np.full((len(self.items), len(rates)), np.nan), self._positives
+        both = (positives > 0) & (positives < self.items[:, None])
+        for row in np.flatnonzero(both.all(axis=1)):
             found[row] = np.interp(rates, self.false_positive_rate[row, ::-1], self.recall[row, ::-1])
         return found
 
 
 def performance(
-    posterior: ScorePosterior, rng: np.random.Generator, *, scope: Scope = "sample"
+    posterior: ScorePosterior,
+    rng: np.random.Generator,
+    *,
+    scope: Scope = "sample",
+    unclear: Floats | None = None,
 ) -> Performance:
-    """Draws of the performance at every threshold, of the items at hand or of their population."""
+    """Draws of the performance at every threshold, of the items at hand or of their population.
+
+    In a population the class of some items may be any: `unclear` are draws of their share in every bin [S,
+    B]. The others are positive as the posterior has it.
+    """
     bins, probabilities = posterior.bins, posterior.probabilities
     if scope == "sample":
         # Weighted items are no whole number; what is left of one is as likely positive as any.
@@ -104,11 +130,17 @@ def performance(
         items = rng.dirichlet(bins.counts, len(probabilities)) * bins.total
         positive = items * probabilities
     called, right = _from_the_top(items), _from_the_top(positive)
+    positives = right[:, 0]
+    if unclear is not None:
+        known, doubtful = _from_the_top((1 - unclear) * positive), _from_the_top(unclear * items)
+        called = np.vstack((called, called))
+        right = np.vstack((known, known + doubtful))
+        positives = np.vstack((known[:, :1] + doubtful[:, :1] - doubtful, known[:, :1] + doubtful))
     return Performance(
         thresholds=np.concatenate(([bins.low if bins.lowest is None else bins.lowest], bins.edges, [np.inf])),
         called=called,
         right=right,
-        positives=right[:, 0],
+        positives=positives,
         items=called[:, 0],
     )
 
@@ -173,8 +205,8 @@ def choose_threshold(
     probability: Floats = target.met(performance).mean(axis=0)
     counted = Costs() if costs is None else costs
     wrong = performance.called - performance.right
-    missed = performance.positives[:, None] - performance.right
-    cost = (counted.false_positive * wrong + counted.false_negative * missed) / performance.items[:, None]
+    missed = counted.false_negative * performance.missed
+    cost = (counted.false_positive * wrong + missed) / performance.items[:, None]
     highest = float(probability[:-1].max())
     error = np.sqrt(highest * (1 - highest) / len(performance.items))
     equal = np.flatnonzero(probability[:-1] >= highest - error)

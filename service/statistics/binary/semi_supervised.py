@@ -16,8 +16,8 @@ of the models that use it is multiplied by the separation of its classes before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -104,6 +104,20 @@ def learn_scores(
         probabilities=probabilities,
         weights=dict(zip(names, map(float, weights), strict=True)),
         mixture=mixture,
+    )
+
+
+def pooled_posterior(imputed: Sequence[ScorePosterior]) -> ScorePosterior:
+    """The even mixture of posteriors of the same scores, each given one imputation of their labels.
+
+    Draws of the imputations come in turn. The mixture model's fit is that of the first one.
+    """
+    first = imputed[0]
+    draws = np.stack([each.probabilities for each in imputed], axis=1)
+    return replace(
+        first,
+        probabilities=draws.reshape(-1, draws.shape[-1]),
+        weights={name: float(np.mean([each.weights[name] for each in imputed])) for name in first.weights},
     )
 
 
