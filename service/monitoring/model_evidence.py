@@ -19,6 +19,7 @@ from service.domain.arrays import Flags, Indices
 from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE, Places, request_place
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
+from service.monitoring.certificate import grouping_certificate
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_aggregates import SumTallies
@@ -79,9 +80,24 @@ def model_evidence(
             base.position,
             shared[key],
         )
+        last = before.get(name)
         found[name] = collected_evidence(
-            watched, labels_of[name], tallies, settings=settings, reference=reference, before=before.get(name)
+            watched, labels_of[name], tallies, settings=settings, reference=reference, before=last
         )
+        certificate = grouping_certificate(
+            watched,
+            labels_of[name],
+            tallies,
+            settings=settings,
+            reference=reference,
+            until=min((until, *(place for (of, _), place in opened.items() if of in {key, ANY_GROUPING}))),
+            before=last.certificate
+            if last is not None and last.continues(watched, reference).all()
+            else None,
+        )
+        if certificate is not None:
+            kept = certificate.kept_in(found[name].state)
+            found[name] = replace(found[name], certificate=certificate, state=kept)
     return conclude(found, labels_of, settings, before)
 
 

@@ -1,0 +1,124 @@
+"""The certificate of a grouping: evidence that every one of its groups meets the accuracy threshold (pure).
+
+The same labels count as for other evidence, in the order of their requests. But bets on a group's labels
+learn from all groups, so a label counts once all earlier requests of the whole *grouping* have ended: what a
+bet has learned from is then fixed for good. Items without a label for which any true class is allowed count
+as incorrect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Floats, Indices
+from service.monitoring.evidence_base import WatchedGroups
+from service.monitoring.outcome_aggregates import SumTallies
+from service.monitoring.outcome_table import LabelSequence
+from service.statistics.certificates import CertificateTest, Collected
+from service.statistics.grouped_e_processes import GroupEvidence
+from service.store.references import ReferenceWindow
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Evidence that every group of one grouping meets the threshold; arrays are [G]."""
+
+    test: CertificateTest
+    alpha: float  # probability that a certificate is ever given of groups of which one misses the threshold
+    collected: Collected  # from all labels that count; one run
+    labels: SumTallies  # how many labels of each group there are, and which
+    used: SumTallies  # those that count now and are not of the base checkpoint
+    last: int  # the highest place among the requests of these
+    until: int  # place of the first request of the grouping that is open; labels from there on wait
+    waiting: Indices  # labels that wait for earlier requests of the grouping to end
+
+    @property
+    def log_e(self) -> Floats:
+        """Logarithm of the e-value against "the group misses the threshold"."""
+        return np.asarray(self.collected.log_e[0], np.float64)
+
+    @property
+    def shown(self) -> Flags:
+        """Which groups are shown to meet the threshold; the certificate is given once all are."""
+        shown: Flags = self.log_e >= -np.log(self.alpha)
+        return shown
+
+    @cached_property
+    def labels_left(self) -> Floats:
+        """Labels that each group still lacks, on average; infinite if it is not expected to meet it."""
+        return np.asarray(self.test.labels_left(self.collected, self.alpha)[0], np.float64)
+
+    def kept_in(self, state: GroupEvidence) -> GroupEvidence:
+        """The evidence of a grouping with what a checkpoint keeps of the certificate."""
+        return replace(state, met=self.log_e, met_target=np.full(len(self.log_e), self.test.target))
+
+
+def grouping_certificate(
+    watched: WatchedGroups,
+    labels_of: Callable[[Flags], tuple[LabelSequence, Indices]],
+    tallies: SumTallies,
+    *,
+    settings: ModelSettings,
+    reference: ReferenceWindow | None,
+    until: int,
+    before: Certificate | None,
+) -> Certificate | None:
+    """The certificate of one grouping; None without a threshold that can be shown to be met.
+
+    Labels of requests from the place `until` on wait. `before` is the certificate of the last round if its
+    groups, checkpoint and reference are the same; only what is new since is added, unless labels changed.
+    """
+    target = watched.target(settings)
+    if target is None:
+        return None
+    test, count = CertificateTest(target), len(watched.names)
+    if before is not None and before.test != test:
+        before = None
+    if before is not None and tallies.same(before.labels).all():
+        is_waiting = before.waiting.any()
+        if until == before.until or (not is_waiting and until > before.last):
+            return before
+    labels, groups = labels_of(np.ones(count, np.bool_))
+    counting = labels.places > watched.base_position
+    if reference is not None:
+        counting &= labels.predicted_at >= reference.until
+    waits = counting & (labels.places >= until)
+    chosen = np.flatnonzero(counting & ~waits)
+    chosen = chosen[np.argsort(labels.places[chosen], kind="stable")]
+    sequence, of_groups = labels.part(chosen), groups[chosen]
+    used = _tallies(of_groups, sequence, count)
+    first, base = 0, watched.base
+    if before is not None:
+        first = int(np.searchsorted(sequence.places, before.last, "right"))
+        if not _tallies(of_groups[:first], sequence.part(np.arange(first)), count).same(before.used).all():
+            before, first = None, 0
+    collected = test.collected(
+        base.labels[None],
+        (base.correct - base.unanswered)[None],
+        np.where(base.met_target == target, base.met, 0.0)[None],
+    )
+    return Certificate(
+        test=test,
+        alpha=settings.evidence.alpha,
+        collected=test.advance(
+            collected if before is None else before.collected,
+            of_groups[None, first:],
+            (sequence.correct & ~sequence.unanswered)[None, first:],
+        ),
+        labels=tallies,
+        used=used,
+        last=int(sequence.places[-1]) if len(chosen) else watched.base_position,
+        until=until,
+        waiting=np.bincount(groups[waits], minlength=count),
+    )
+
+
+def _tallies(groups: Indices, labels: LabelSequence, count: int) -> SumTallies:
+    found = SumTallies(count)
+    found.add(groups, labels.marks)
+    return found
