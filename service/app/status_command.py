@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from unicodedata import category
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from service.app.monitor_wiring import model_monitor
+from service.app.monitor_wiring import read_snapshots
 from service.app.wiring import connect
 from service.config.loader import load_settings
 from service.domain.times import duration, in_words
@@ -59,12 +57,7 @@ def status(options: argparse.Namespace) -> int:
     """Print the current estimates."""
     settings = load_settings(options.config, os.environ)
     connection = connect(settings)
-    rng = np.random.default_rng(secrets.randbits(128))
-    snapshots = [
-        # It requests no labels, so it needs no hash key, and gives none to a Redis that has lost its own.
-        model_monitor(settings, name, connection, hash_key=bytes(16), rng=rng).refresh(time.time())
-        for name in settings.models
-    ]
+    snapshots = read_snapshots(settings, connection, settings.models)
     now = time.time()
     taken = min(snapshot.taken_at for snapshot in snapshots)
     pipeline = read_pipeline(connection, now=now, estimates_at=taken)
@@ -115,6 +108,8 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
         parts.append(_grouping_table(groups, state.thresholds))
         if grouping.weakest is not None:
             parts.append(_text(grouping.weakest.sentence, "dim"))
+        if grouping.certificate is not None:
+            parts.append(_text(grouping.certificate.sentence, "dim"))
         if any(group.cost for group in groups.groups):
             parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
     if state.thresholds.min_accuracy is not None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
+from service.domain.cells import OTHER
 from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
@@ -36,6 +37,7 @@ class Certificate:
     last: int  # the highest place among the requests of these
     until: int  # place of the first request of the grouping that is open; labels from there on wait
     waiting: Indices  # labels that wait for earlier requests of the grouping to end
+    possible: Flags  # whether the group has evidence at all: `OTHER` has none
 
     @property
     def log_e(self) -> Floats:
@@ -50,8 +52,9 @@ class Certificate:
 
     @cached_property
     def labels_left(self) -> Floats:
-        """Labels that each group still lacks, on average; infinite if it is not expected to meet it."""
-        return np.asarray(self.test.labels_left(self.collected, self.alpha)[0], np.float64)
+        """Labels that each group still lacks, on average; infinite if it is not expected to be shown."""
+        left = self.test.labels_left(self.collected, self.alpha)[0]
+        return np.where(self.possible, left, np.inf)
 
     def kept_in(self, state: GroupEvidence) -> GroupEvidence:
         """The evidence of a grouping with what a checkpoint keeps of the certificate."""
@@ -115,6 +118,7 @@ def grouping_certificate(
         last=int(sequence.places[-1]) if len(chosen) else watched.base_position,
         until=until,
         waiting=np.bincount(groups[waits], minlength=count),
+        possible=np.array([name != OTHER for name in watched.names], np.bool_),
     )
 
 

@@ -101,6 +101,15 @@ class GroupingSnapshot:
     change_points: Mapping[str, DetectedChange]
 
     @property
+    def certificate_labels(self) -> Floats | None:
+        """Labels that every group lacks for the certificate [G], where labels were requested for it.
+
+        Infinite if the group is not expected to meet the threshold; None without one.
+        """
+        certificate = None if self.evidence is None else self.evidence.certificate
+        return None if certificate is None else certificate.labels_left
+
+    @property
     def cost(self) -> Estimate | None:
         """Mean and interval of the expected cost, where it is known."""
         return self.confusion.cost.estimate if self.confusion and self.confusion.cost else None

@@ -32,6 +32,12 @@ from service.serving.metrics import (
 measure = Measures[GroupingSnapshot]()
 
 
+def _labels_left(labels: float | None) -> str:
+    if labels is None:
+        return ""
+    return f"~{labels:,.0f}" if labels else "shown"
+
+
 class ChangePointState(Document):
     """A change point of a group's accuracy, after which it is re-estimated."""
 
@@ -190,6 +196,12 @@ class GroupState(Document):
     verdict_affordable: bool | None = measure(
         lambda grouping: None if grouping.verdict_seconds is None else np.isfinite(grouping.verdict_seconds),
         description="whether the budgets that renew suffice for a verdict within ten years; null if none renews",
+    )
+    certificate_labels: float | None = measure(
+        lambda grouping: grouping.certificate_labels,
+        description="labels that it lacks, on average, until it is shown to meet min_accuracy, 0 once it is; null "
+        "without min_accuracy, without labels, or if it is not expected to meet it",
+        column=Column("to certificate", lambda group: _labels_left(group.certificate_labels)),
     )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,

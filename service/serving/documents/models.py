@@ -26,6 +26,7 @@ from service.serving.documents.annotators import (
 )
 from service.serving.documents.assessments import AssessmentState, assessment_state
 from service.serving.documents.base import Document, Interval, Seconds
+from service.serving.documents.certificates import GroupingCertificate, grouping_certificate
 from service.serving.documents.drifts import DriftSummary, drift_summary
 from service.serving.documents.performance_documents import PerformanceSummary
 from service.serving.documents.performances import performance_summaries
@@ -110,6 +111,9 @@ class GroupingSummary(Document):
     open: int = Field(description="groups that are undecided: more labels are needed")
     weakest: WeakestGroup | None = Field(description="null for a single group, score bins and votes")
     drifted: int = Field(description="groups whose traffic has drifted from the reference")
+    certificate: GroupingCertificate | None = Field(
+        description="whether all groups are shown to meet min_accuracy; null without it, or without labels"
+    )
 
 
 class AttributeState(Document):
@@ -268,6 +272,7 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str, problem_count: int) ->
         open=undecided_groups(grouping),
         weakest=_weakest(grouping),
         drifted=0 if drift is None else int(drift.drifted.sum()),
+        certificate=grouping_certificate(snapshot, name),
     )
 
 
