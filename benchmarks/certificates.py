@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Flags, Floats
+from service.domain.arrays import Floats
 from service.replay.tables import Cell, Table, print_tables
 from service.statistics.certificates import RunningCertificates
-from service.statistics.e_processes import log_arrival_weights, log_e_below
 from service.statistics.policies import POLICIES, Situation
 
 ALPHA = 0.05
@@ -68,7 +67,6 @@ def watch(
     """Label until the certificate, or until a miss is shown; at most `most` labels in a run."""
     groups = len(accuracy)
     running = RunningCertificates(runs, groups, target=target, alpha=ALPHA)
-    enough = -np.log(ALPHA) - log_arrival_weights(np.arange(1, groups + 1))
     chooser, going = POLICIES[policy](), np.arange(runs)
     ends = Ends(np.full(runs, np.inf), np.full(runs, np.inf))
     task: Any = None  # neither policy looks at it
@@ -80,7 +78,7 @@ def watch(
         done = running.is_given
         ends.certified[going[done]] = label
         if until_missed:
-            missed = _is_missed(running, target, enough)
+            missed = running.is_missed
             ends.missed[going[missed]] = label
             done[missed] = True
         if done.any():
@@ -89,13 +87,6 @@ def watch(
         if not len(going):
             break
     return ends
-
-
-def _is_missed(running: RunningCertificates, target: float, enough: Floats) -> Flags:
-    """Whether a group is confirmed to be below the target, were this the only kind of evidence [R]."""
-    right, labels = running.collected.correct, running.collected.labels
-    evidence = log_e_below(right, labels - right, np.full(right.shape, target))
-    return np.asarray((evidence >= enough).any(axis=1), np.bool_)
 
 
 def batched(accuracy: Floats, *, runs: int, seed: int = 0, **options: Any) -> Ends:

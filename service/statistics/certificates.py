@@ -21,6 +21,7 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.statistics.e_processes import log_arrival_weights, log_e_below
 
 _SHIFTS: Final = (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # of priors, from the target's logit
 _STRENGTHS: Final = (10.0, 100.0, 1000.0)  # pseudo-labels of a prior: the more, the more alike groups are
@@ -132,6 +133,14 @@ class RunningCertificates:
         """Whether the e-value of every group has reached 1 / alpha [R]."""
         given: Flags = (self.collected.log_e >= -np.log(self._alpha)).all(axis=1)
         return given
+
+    @property
+    def is_missed(self) -> Flags:
+        """Whether a group is confirmed to be below the target, were this the only kind of evidence [R]."""
+        right, labels = self.collected.correct, self.collected.labels
+        evidence = log_e_below(right, labels - right, np.full(right.shape, self._test.target))
+        shares = log_arrival_weights(np.arange(1, right.shape[1] + 1))
+        return np.asarray((evidence + shares >= -np.log(self._alpha)).any(axis=1), np.bool_)
 
     def observe(self, runs: Indices, groups: Indices, correct: Flags) -> None:
         """Add a label of a group in some distinct runs [n]."""
