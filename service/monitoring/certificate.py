@@ -80,49 +80,53 @@ def grouping_certificate(
     if target is None:
         return None
     test, count = CertificateTest(target), len(watched.names)
-    if before is not None and before.test != test:
+    which = np.ones(count, np.bool_)
+    if before is not None and (before.test != test or until <= before.last):
         before = None
-    if before is not None and tallies.same(before.labels).all():
-        is_waiting = before.waiting.any()
-        if until == before.until or (not is_waiting and until > before.last):
+    if before is not None:
+        changed = ~tallies.same(before.labels)
+        which = changed | (before.waiting > 0)
+        if not changed.any() and (until == before.until or not which.any()):
             return before
-    labels, groups = labels_of(np.ones(count, np.bool_))
+    labels, groups = labels_of(which)
     counting = labels.places > watched.base_position
     if reference is not None:
         counting &= labels.predicted_at >= reference.until
     waits = counting & (labels.places >= until)
     chosen = np.flatnonzero(counting & ~waits)
+    used, base = SumTallies(count), watched.base
+    if before is None:
+        agreeing = base.correct - base.unanswered
+        evidence = np.where(base.met_target == target, base.met, 0.0)
+        collected = test.collected(base.labels[None], agreeing[None], evidence[None])
+    else:
+        known = labels.places[chosen] <= before.last
+        used.add(groups[chosen[known]], labels.marks[chosen[known]])
+        if not used.same(before.used)[which].all():
+            # Labels were corrected, or retracted: all bets after them would have been others.
+            return grouping_certificate(
+                watched,
+                labels_of,
+                tallies,
+                settings=settings,
+                reference=reference,
+                until=until,
+                before=None,
+            )
+        collected, chosen = before.collected, chosen[~known]
+        used.counts[:], used.marks[:] = before.used.counts, before.used.marks
     chosen = chosen[np.argsort(labels.places[chosen], kind="stable")]
-    sequence, of_groups = labels.part(chosen), groups[chosen]
-    used = _tallies(of_groups, sequence, count)
-    first, base = 0, watched.base
-    if before is not None:
-        first = int(np.searchsorted(sequence.places, before.last, "right"))
-        if not _tallies(of_groups[:first], sequence.part(np.arange(first)), count).same(before.used).all():
-            before, first = None, 0
-    collected = test.collected(
-        base.labels[None],
-        (base.correct - base.unanswered)[None],
-        np.where(base.met_target == target, base.met, 0.0)[None],
-    )
+    used.add(groups[chosen], labels.marks[chosen])
+    correct = labels.correct & ~labels.unanswered
+    last = watched.base_position if before is None else before.last
     return Certificate(
         test=test,
         alpha=settings.evidence.alpha,
-        collected=test.advance(
-            collected if before is None else before.collected,
-            of_groups[None, first:],
-            (sequence.correct & ~sequence.unanswered)[None, first:],
-        ),
+        collected=test.advance(collected, groups[None, chosen], correct[None, chosen]),
         labels=tallies,
         used=used,
-        last=int(sequence.places[-1]) if len(chosen) else watched.base_position,
+        last=int(labels.places[chosen[-1]]) if len(chosen) else last,
         until=until,
         waiting=np.bincount(groups[waits], minlength=count),
         possible=np.array([name != OTHER for name in watched.names], np.bool_),
     )
-
-
-def _tallies(groups: Indices, labels: LabelSequence, count: int) -> SumTallies:
-    found = SumTallies(count)
-    found.add(groups, labels.marks)
-    return found
