@@ -191,8 +191,12 @@ def _sentence(found: GroupingGate, snapshot: ModelSnapshot) -> str:
             f"False in at most {100 * settings.evidence.alpha:g}% of models, valid at every moment."
         )
     said = f"No certificate yet: {found.shown:,} of {found.groups:,} groups are shown to meet {threshold}."
-    if found.labels_left is None:
-        return f"{said} Some are not expected to."
+    undecided = [one for one in found.group_certificates if one.outcome == "undecided" and one.group != OTHER]
+    unlikely = [one.group for one in undecided if one.labels_left is None]
+    if unlikely:
+        return f"{said} Not expected to: {', '.join(unlikely[:_MOST_NAMES])}."
     if found.labels_left:
-        return f"{said} About {found.labels_left:,.0f} more labels."
+        most = sorted(undecided, key=lambda one: one.labels_left or 0, reverse=True)[:_MOST_NAMES]
+        named = ", ".join(f"{one.group} ({one.labels_left:,.0f})" for one in most)
+        return f"{said} About {found.labels_left:,.0f} more labels, most of {named}."
     return f"{said} `{OTHER}` cannot be shown to."

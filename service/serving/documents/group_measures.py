@@ -32,12 +32,6 @@ from service.serving.metrics import (
 measure = Measures[GroupingSnapshot]()
 
 
-def _labels_left(labels: float | None) -> str:
-    if labels is None:
-        return ""
-    return f"~{labels:,.0f}" if labels else "shown"
-
-
 class ChangePointState(Document):
     """A change point of a group's accuracy, after which it is re-estimated."""
 
@@ -201,7 +195,6 @@ class GroupState(Document):
         lambda grouping: grouping.certificate_labels,
         description="labels that it lacks, on average, until it is shown to meet min_accuracy, 0 once it is; null "
         "without min_accuracy, without labels, or if it is not expected to meet it",
-        column=Column("to certificate", lambda group: _labels_left(group.certificate_labels)),
     )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,
