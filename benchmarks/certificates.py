@@ -36,6 +36,7 @@ MEETING = {
 MISSING = {
     "one 0.895, one 0.90, others 0.93": np.r_[0.895, 0.9, np.full(GROUPS - 2, 0.93)],
     "one 0.895, others 0.97": np.r_[0.895, np.full(GROUPS - 1, 0.97)],
+    "one 0.90, others 0.97": np.r_[0.9, np.full(GROUPS - 1, 0.97)],
     "all 0.90": np.full(GROUPS, 0.9),
 }
 FAILING = {f"one {low}, others 0.95": np.r_[low, np.full(GROUPS - 1, 0.95)] for low in (0.85, 0.8, 0.7)}
