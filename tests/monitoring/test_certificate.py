@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_evidence_checkpoint import LIMIT, MODEL, REGIONS, index_of, ledger_of, outcome, request
 
 from service.config.model import ModelSettings
@@ -90,6 +92,35 @@ def test_a_round_adds_only_what_is_new_and_finds_what_all_labels_say() -> None:
     before = evidence(entries[:50], opened=request(40))
     now = certificate(entries, before=before)
     np.testing.assert_allclose(now.log_e, certificate(entries).log_e)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 30)), min_size=1, max_size=60),
+    st.lists(st.integers(1, 90), min_size=1, max_size=6),
+)
+def test_what_has_counted_is_the_same_whatever_is_answered_later(
+    requests: list[tuple[bool, int, int]], looks: list[int]
+) -> None:
+    """Requests are answered some time after they were made; what counts is before the first open one."""
+    entries = [
+        outcome(number, right=right, region=REGIONS[region])
+        for number, (right, region, _) in enumerate(requests)
+    ]
+    before: dict[str, GroupingEvidence] = {}
+    for now in sorted(looks):
+        made = range(min(now + 1, len(requests)))
+        waiting = [number for number in made if number + requests[number][2] > now]
+        opened: dict[str, OpenRequest] = {}
+        for number in waiting:
+            opened |= request(number, REGIONS[requests[number][1]])
+        there = [entries[number] for number in made if number not in waiting]
+        before = evidence(there, opened=opened, before=before)
+        ended = entries[: min(waiting, default=len(made))]
+        if ended:
+            found = before["region"].certificate
+            assert found is not None
+            np.testing.assert_allclose(found.log_e, certificate(ended).log_e, atol=1e-9)
 
 
 def test_without_news_a_round_computes_nothing() -> None:
