@@ -199,7 +199,7 @@ def _labels_left(grouping: GroupingSnapshot) -> Floats:
     `OTHER` lacks none, as it has no evidence. Nor does any group if one is confirmed to miss its target:
     there is no certificate then.
     """
-    evidence, left = grouping.evidence, np.full(len(grouping.groups), np.inf)
+    evidence, left = grouping.evidence, np.full(len(grouping.groups), grouping.first_labels)
     if evidence is not None and evidence.certificate is not None:
         left = np.maximum(evidence.certificate.labels_left - evidence.certificate.waiting, 0.0)
         left[:] = np.where(evidence.confirmed["below_threshold"].any(), 0.0, left)

@@ -61,6 +61,31 @@ class Certificate:
         return replace(state, met=self.log_e, met_target=np.full(len(self.log_e), self.test.target))
 
 
+def certificate_test(settings: ModelSettings, *, has_threshold: bool) -> CertificateTest | None:
+    """The test of groups whose accuracy has a threshold; None without one that can be shown to be met.
+
+    Labels may be wrong: of incorrect predictions, at most a share of them is, and agrees.
+    """
+    least = settings.alerts.min_accuracy
+    if least is None or not has_threshold:
+        return None
+    target = least + (1 - least) * settings.labels_per_item.wrong_labels
+    # Every group is shown to exceed 0 by one label, and none ever to reach 1.
+    return CertificateTest(target) if 0 < target < 1 else None
+
+
+def first_labels(settings: ModelSettings, *, has_threshold: bool) -> float:
+    """Labels that a group lacks for a certificate before the first label of its grouping.
+
+    Infinite without a threshold.
+    """
+    test = certificate_test(settings, has_threshold=has_threshold)
+    if test is None:
+        return np.inf
+    nothing = test.collected(*np.zeros((3, 1, 1)))
+    return float(test.labels_left(nothing, settings.evidence.alpha)[0, 0])
+
+
 def grouping_certificate(
     watched: WatchedGroups,
     labels_of: Callable[[Flags], tuple[LabelSequence, Indices]],
@@ -76,10 +101,10 @@ def grouping_certificate(
     Labels of requests from the place `until` on wait. `before` is the certificate of the last round if its
     groups, checkpoint and reference are the same; only what is new since is added, unless labels changed.
     """
-    target = watched.target(settings)
-    if target is None:
+    test = certificate_test(settings, has_threshold=watched.has_threshold)
+    if test is None:
         return None
-    test, count = CertificateTest(target), len(watched.names)
+    target, count = test.target, len(watched.names)
     which = np.ones(count, np.bool_)
     if before is not None and (before.test != test or until <= before.last):
         before = None

@@ -104,15 +104,3 @@ class WatchedGroups:
         least = settings.alerts.min_accuracy * (1 - settings.labels_per_item.wrong_labels)
         # Nothing is less accurate than 0, and a single error tells that 1 is not reached.
         return least if 0 < least < 1 else None
-
-    def target(self, settings: ModelSettings) -> float | None:
-        """What the share of labels that agree can be shown to exceed, if the accuracy has a threshold.
-
-        Labels may be wrong: of incorrect predictions, at most a share of them is, and agrees.
-        """
-        if settings.alerts.min_accuracy is None or not self.has_threshold:
-            return None
-        least = settings.alerts.min_accuracy
-        target = least + (1 - least) * settings.labels_per_item.wrong_labels
-        # Every group is shown to exceed 0 by one label, and none ever to reach 1.
-        return target if 0 < target < 1 else None

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from redis_cluster import EmbeddedRedisCluster
 from store_site import NOW, Record, Site, message, record
 
 from service.app.cli import main
 from service.demo.servers import EmbeddedRedis, free_port
+from service.statistics.certificates import CertificateTest
 from service.store.connection import Connection
 from service.store.labels import LabelEvent
 from service.store.references import ReferenceStore, ReferenceWindow
@@ -137,6 +139,16 @@ def test_a_pipeline_that_asks_after_every_label_is_told_once_it_is_shown(pipelin
         pipeline.rounds(1, is_correct=lambda item: item % 31 > 0)
     first = codes.index(0)
     assert codes == [2] * first + [0] * (12 - first)
+
+
+def test_certify_requests_no_more_labels_than_a_certificate_lacks(pipeline: Pipeline) -> None:
+    pipeline.predict(600)
+    lacking = CertificateTest(0.8).collected(*np.zeros((3, 1, 1)))
+    pipeline.rounds(1)
+    assert pipeline.labels == 3 * CertificateTest(0.8).labels_left(lacking, 0.5)[0, 0]
+    before, left = pipeline.labels, pipeline.found()["labels_left"]
+    pipeline.rounds(1)
+    assert pipeline.labels - before == left
 
 
 def test_certify_requests_nothing_once_every_group_is_shown(pipeline: Pipeline) -> None:
