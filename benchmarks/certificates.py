@@ -3,8 +3,8 @@
 python -m benchmarks.certificates
 
 The policy `certify` requests the labels, one at a time, and the certificate is looked at after every label.
-"Least" is the sum over the groups of ln(1 / alpha) / KL(accuracy || target), the average number of labels
-that any rule with so few false certificates needs (Wald). Of groups that miss their target, labels until
+"Least" is the sum over the groups of ln(1 / alpha) / KL(accuracy || threshold), the average number of labels
+that any rule with so few false certificates needs (Wald). Of groups that miss the threshold, labels until
 this is shown are counted under `certify` and under random sampling.
 """
 
@@ -22,11 +22,11 @@ from service.statistics.certificates import RunningCertificates
 from service.statistics.policies import POLICIES, Situation
 
 ALPHA = 0.05
-TARGET = 0.9
+THRESHOLD = 0.9
 GROUPS = 20
 AT_ONCE = 100
 """Runs that advance together."""
-ABOUT = f"{GROUPS} groups, target {TARGET}, alpha {ALPHA}"
+ABOUT = f"{GROUPS} groups, threshold {THRESHOLD}, alpha {ALPHA}"
 MEETING = {
     "all 0.93": np.full(GROUPS, 0.93),
     "all 0.95": np.full(GROUPS, 0.95),
@@ -49,9 +49,9 @@ class Ends(NamedTuple):
     missed: Floats
 
 
-def least_labels(accuracy: Floats, target: float = TARGET, alpha: float = ALPHA) -> float:
+def least_labels(accuracy: Floats, threshold: float = THRESHOLD, alpha: float = ALPHA) -> float:
     """Labels that a certificate takes on average, at the least."""
-    divergence = special.rel_entr(accuracy, target) + special.rel_entr(1 - accuracy, 1 - target)
+    divergence = special.rel_entr(accuracy, threshold) + special.rel_entr(1 - accuracy, 1 - threshold)
     return float((-np.log(alpha) / divergence).sum())
 
 
@@ -62,12 +62,12 @@ def watch(
     most: int,
     rng: np.random.Generator,
     policy: str = "certify",
-    target: float = TARGET,
+    threshold: float = THRESHOLD,
     until_missed: bool = False,
 ) -> Ends:
     """Label until the certificate, or until a miss is shown; at most `most` labels in a run."""
     groups = len(accuracy)
-    running = RunningCertificates(runs, groups, target=target, alpha=ALPHA)
+    running = RunningCertificates(runs, groups, target=threshold, alpha=ALPHA)
     chooser, going = POLICIES[policy](), np.arange(runs)
     ends = Ends(np.full(runs, np.inf), np.full(runs, np.inf))
     task: Any = None  # neither policy looks at it
