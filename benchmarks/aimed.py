@@ -180,7 +180,7 @@ class Watched:
         wanted = LABELS_PER_DAY * HOURS_A_ROUND // 24
         available = stands.situation.available
         named = [] if aim is None else aim.groups(available[0], wanted, self._rng)
-        named += select_groups(stands, stands.situation.beliefs, available, wanted - len(named), self._rng)
+        named += select_groups(stands, available, wanted - len(named), self._rng)
         for group in named:
             self._answer(group, fresh[group], worse=worse)
         self._ledger.place(votes_missing=False)

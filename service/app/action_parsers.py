@@ -1,12 +1,14 @@
-"""Commands that have actions: `credence dead-letters`, `layouts`, `reference` and `reset`."""
+"""Parsers of `credence gate`, and of the commands with actions: `dead-letters`, `layouts` and others."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from service.domain.times import HOW_TIMES_ARE_WRITTEN, moment
+from service.replay.option_types import share
 
 
 def add_command(
@@ -216,3 +218,52 @@ def add_reset(commands: Any, configured: argparse.ArgumentParser) -> None:
     add_command(actions, "show", "store_commands:show_reset", "show the loss", configured)
     text = "stop reporting the loss"
     add_command(actions, "acknowledge", "store_commands:acknowledge_reset", text, configured)
+
+
+EXIT_NO_ANSWER: Final = 3
+"""Of `credence gate`, whose lower exit codes are answers."""
+
+_GATE = """\
+Is it shown that the accuracy of every group is at least alerts.min_accuracy? The answer is a certificate. Of
+models with a group below the threshold, at most a share of evidence.alpha ever gets one, however often you
+ask. So a pipeline may ask after every label, and release once the exit code is 0 (docs/certificate.md).
+
+It reads Redis as `credence status` does, and changes nothing.
+"""
+
+_GATE_EXAMPLES = f"""\
+exit codes: 0 shown: every group meets the threshold; 1 missed: a group is confirmed to be below it;
+2 undecided: more labels are needed; {EXIT_NO_ANSWER} no answer: the command line or the configuration
+is not valid, or Redis is unreachable.
+
+examples:
+  credence gate --model animals
+  credence gate --model animals --grouping region --least-share 0.01 --junit gate.xml
+"""
+
+
+def add_gate(commands: Any, configured: argparse.ArgumentParser) -> None:
+    """Add `credence gate`."""
+    text = "exit with 0 once every group is shown to meet the accuracy threshold"
+    parser = add_command(
+        commands, "gate", "gate_command:run_gate", text, configured, about=_GATE, epilog=_GATE_EXAMPLES
+    )
+    parser.add_argument("--model", required=True, metavar="MODEL", help="name of the model")
+    parser.add_argument(
+        "--grouping",
+        action="append",
+        metavar="NAME",
+        help="repeatable (default: all groupings with a threshold that assessments request labels for)",
+    )
+    parser.add_argument(
+        "--least-share",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="leave out groups with a smaller share of the traffic, `__other__` too (default: 0, none)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="also write JUnit XML, a case for every group"
+    )
+    parser.set_defaults(bad_usage=EXIT_NO_ANSWER)

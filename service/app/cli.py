@@ -12,10 +12,17 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NoReturn
 
 from service import __version__
-from service.app.action_parsers import add_command, add_dead_letters, add_layouts, add_reference, add_reset
+from service.app.action_parsers import (
+    add_command,
+    add_dead_letters,
+    add_gate,
+    add_layouts,
+    add_reference,
+    add_reset,
+)
 from service.app.docgen.generated_files import PAGES, add_check_option
 from service.app.file_parsers import add_labels, add_predictions
 from service.domain.errors import ConfigurationError, CredenceError
@@ -39,7 +46,8 @@ Start with `credence demo`, which brings its own broker and Redis. In production
 
 EPILOG = """\
 exit codes: 0 done; 1 failed while running, such as without Kafka or Redis; 2 the configuration or the command
-line is not valid; 130 interrupted; 141 the program that reads its output has ended.
+line is not valid; 130 interrupted; 141 the program that reads its output has ended. `credence gate --help`
+lists those of gate.
 The configuration is a YAML file; CREDENCE_* variables override its keys (CREDENCE_REDIS__URL is redis.url).
 """
 
@@ -80,9 +88,19 @@ def _run(arguments: Sequence[str] | None) -> int:
         return EXIT_FAILED
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser of which commands choose the exit code of a command line that is not valid."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong, and exit."""
+        self.print_usage(sys.stderr)
+        code = self.get_default("bad_usage") or EXIT_BAD_CONFIGURATION
+        self.exit(code, f"{self.prog}: error: {message}\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Parser of all commands; the option `command` names the function of the one that was given."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="credence",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -106,6 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_layouts(commands, configured)
     add_reference(commands, configured)
     add_reset(commands, configured)
+    add_gate(commands, configured)
     replay.add_parser(commands)
     _add_documents(commands)
     _add_demo(commands, configured)

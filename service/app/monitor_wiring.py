@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
 import numpy as np
@@ -19,6 +21,7 @@ from service.monitoring.gold_requests import GoldQueue
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.monitoring.request_issuer import RequestIssuer
+from service.monitoring.snapshot import ModelSnapshot
 from service.store.checkpoints import CheckpointStore
 from service.store.connection import Connection
 from service.store.count_histories import CountHistoryStore
@@ -81,3 +84,15 @@ def model_monitor(
         annotators=AnnotatorWatch(model, model_settings, learner, rest_seconds=rest_seconds),
         absent=AbsentWatch(model, model_settings, learner, rest_seconds=rest_seconds),
     )
+
+
+def read_snapshots(settings: Settings, connection: Connection, models: Iterable[str]) -> list[ModelSnapshot]:
+    """The current estimates of some models, for a command that changes nothing.
+
+    It requests no labels, so it needs no hash key, and gives none to a Redis that has lost its own.
+    """
+    rng = np.random.default_rng(secrets.randbits(128))
+    return [
+        model_monitor(settings, name, connection, hash_key=bytes(16), rng=rng).refresh(time.time())
+        for name in models
+    ]

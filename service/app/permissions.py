@@ -33,7 +33,7 @@ ROLES = {
     "predictions": "`credence consume predictions`",
     "labels": "`credence consume labels`",
     "schedule": "`credence schedule`",
-    "serve": "`credence serve`, `credence status`",
+    "serve": "`credence serve`, `credence status`, `credence gate`",
     "send-predictions": "`credence predictions send`",
     "send-labels": "`credence labels send`",
     "dead-letters": "`credence dead-letters`",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import secrets
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from unicodedata import category
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from service.app.monitor_wiring import model_monitor
+from service.app.monitor_wiring import read_snapshots
 from service.app.wiring import connect
 from service.config.loader import load_settings
 from service.domain.times import duration, in_words
@@ -27,6 +25,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.annotators import LabellerState
 from service.serving.documents.assessments import AssessmentState
 from service.serving.documents.group_measures import GroupState
+from service.serving.documents.groupings import GroupingSummary
 from service.serving.documents.groups import GroupTable, group_table
 from service.serving.documents.models import ModelState, Thresholds, model_state
 from service.serving.documents.problems import ModelStatus, ProblemState
@@ -59,12 +58,7 @@ def status(options: argparse.Namespace) -> int:
     """Print the current estimates."""
     settings = load_settings(options.config, os.environ)
     connection = connect(settings)
-    rng = np.random.default_rng(secrets.randbits(128))
-    snapshots = [
-        # It requests no labels, so it needs no hash key, and gives none to a Redis that has lost its own.
-        model_monitor(settings, name, connection, hash_key=bytes(16), rng=rng).refresh(time.time())
-        for name in settings.models
-    ]
+    snapshots = read_snapshots(settings, connection, settings.models)
     now = time.time()
     taken = min(snapshot.taken_at for snapshot in snapshots)
     pipeline = read_pipeline(connection, now=now, estimates_at=taken)
@@ -113,12 +107,7 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
     if state.waiting is not None:
         parts.append(_text(state.waiting.sentence, "dim"))
     for grouping in state.groupings:
-        groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
-        parts.append(_grouping_table(groups, state.thresholds))
-        if grouping.weakest is not None:
-            parts.append(_text(grouping.weakest.sentence, "dim"))
-        if any(group.cost for group in groups.groups):
-            parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
+        parts += _grouping_parts(snapshot, grouping, state.thresholds)
     if state.thresholds.min_accuracy is not None:
         legend = "~40, 2 h: about 40 more labels, in 2 h, until decided; >10 y: not at this budget"
         parts.append(Text(legend, "dim"))
@@ -127,6 +116,19 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
     parts += [_member_table(one) for one in state.assessments if one.members]
     parts += [_challenge_table(one) for one in state.assessments if one.challenge]
     return [*parts, *_labellers(state)]
+
+
+def _grouping_parts(
+    snapshot: ModelSnapshot, grouping: GroupingSummary, thresholds: Thresholds
+) -> list[Table | Text]:
+    """The groups of one grouping, and what is said of all of them."""
+    groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
+    parts: list[Table | Text] = [_grouping_table(groups, thresholds)]
+    said = (grouping.weakest, grouping.certificate)
+    parts += [_text(one.sentence, "dim") for one in said if one is not None]
+    if any(group.cost for group in groups.groups):
+        parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
+    return parts
 
 
 def _counts(state: ModelState) -> str:

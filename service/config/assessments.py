@@ -139,7 +139,7 @@ class PolicySettings(AssessmentSettings):
     """Settings of assessments whose requests a policy directs; those of other tasks are planned."""
 
     policy: Policy = "thompson"
-    """how the groups that are labelled next are chosen"""
+    """how the groups that are labelled next are chosen; `certify` requests what a certificate still lacks"""
 
     @property
     def reserved_labels(self) -> int:

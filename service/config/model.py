@@ -110,8 +110,9 @@ class EvidenceSettings(Frozen):
 
     alpha: float = Field(default=0.05, ge=1e-6, le=0.5)
     """false discovery rate of all confirmed findings about a model at any one time. It also bounds the
-    probability that anything is ever confirmed while nothing is wrong, and that a group's confidence sequence
-    ever misses its accuracy"""
+    probability that anything is ever confirmed while nothing is wrong, that a certificate is ever given
+    although a group misses `alerts.min_accuracy`, and that a group's confidence sequence ever misses its
+    accuracy"""
 
 
 class DriftSettings(Frozen):

@@ -13,6 +13,7 @@ from service.config.assessments import (
     EnsembleSettings,
     IdentificationSettings,
     PerformanceSettings,
+    PolicySettings,
 )
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.settings import Settings
@@ -125,6 +126,8 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
     if assessment.grouping not in known:
         return [unknown_grouping(at, assessment.grouping, known)]
     problems = _metric_problems(at, model, assessment)
+    if isinstance(assessment, PolicySettings) and assessment.policy == "certify":
+        problems += _certificate_problems(f"{at}.policy", model, assessment)
     groups = _group_names(model, assessment.grouping)
     match assessment:
         case IdentificationSettings() | ComparisonSettings() if groups is not None and len(groups) == 1:
@@ -135,6 +138,22 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
             problems += _between_problems(f"{at}.between", assessment.between, groups)
         case PerformanceSettings() | EnsembleSettings():
             problems += _binary_problems(at, model, assessment)
+    return problems
+
+
+def _certificate_problems(at: str, model: ModelSettings, assessment: PolicySettings) -> Problems:
+    """Why the policy `certify` could never reach a certificate."""
+    problems: Problems = []
+    if model.alerts.min_accuracy is None or not 0 < model.alerts.min_accuracy < 1:
+        problems.append((at, "certify requires `alerts.min_accuracy`, above 0 and below 1"))
+    if not model.labels_per_item.has_evidence or model.labels_per_item.learns_bound:
+        problems.append((at, "certify requires `labels_per_item.max_error`, a number, if labels err"))
+    if assessment.asked_grouping in (SCORE_BIN, POSITIVE_SCORE, VOTES):
+        problems.append(
+            (at, "certify requires labels by groups that have a threshold, not by score or votes")
+        )
+    if isinstance(assessment, ComparisonSettings):
+        problems.append((at, "certify requires labels of all groups, and a comparison requests those of two"))
     return problems
 
 

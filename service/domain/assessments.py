@@ -12,7 +12,7 @@ Task = Literal["estimation", "identification", "comparison", "performance", "ens
 Metric = Literal[
     "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
 ]
-Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
+Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb", "certify"]
 
 METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),

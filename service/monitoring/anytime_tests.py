@@ -26,6 +26,7 @@ import numpy as np
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices, UInt64s
 from service.domain.request_order import Places, requested_at
+from service.monitoring.certificate import Certificate
 from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
@@ -66,6 +67,7 @@ class GroupingEvidence:
     last: Places  # the highest place among the requests of these
     waiting: Indices  # labels that may be of the reference, but wait for earlier requests to end
     reference: ReferenceWindow | None
+    certificate: Certificate | None = None  # None without a threshold
 
     @property
     def groups(self) -> list[str]:

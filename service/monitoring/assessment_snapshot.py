@@ -16,6 +16,7 @@ from service.config.assessments import (
     PolicySettings,
 )
 from service.domain.arrays import Flags, Floats
+from service.domain.cells import OTHER
 from service.monitoring.budget import BudgetState, budget_state
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.reference_filling import ReferenceFilling
@@ -180,37 +181,49 @@ def acquisition_state(
     task = _task_of(settings, grouping)
     if task is None:
         return None
-    beliefs = _beliefs_of(task, grouping)
-    for group in np.repeat(np.arange(len(grouping.groups)), in_flight.astype(np.intp)):
-        beliefs.expect(np.array([group]))
     weights = grouping.beliefs.shares[None]
     available, relevant = weights > 0, task.relevant(1)
     if relevant is not None:
         available &= relevant
     if (large := available & (grouping.predictions >= FEWEST_PREDICTIONS)).any():
         available = large
-    return AcquisitionState(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
+    situation = Situation(_beliefs_of(task, grouping), weights, available, _labels_left(grouping))
+    for group in np.repeat(np.arange(len(grouping.groups)), in_flight.astype(np.intp)):
+        situation.expect(np.array([group]))
+    return AcquisitionState(task, POLICIES[settings.policy](), situation)
+
+
+def _labels_left(grouping: GroupingSnapshot) -> Floats:
+    """Labels that every group lacks for a certificate [1, G], without those that are given and wait to count.
+
+    `OTHER` lacks none, as it has no evidence. Nor does any group if one is confirmed to miss its target:
+    there is no certificate then.
+    """
+    evidence, left = grouping.evidence, np.full(len(grouping.groups), grouping.first_labels)
+    if evidence is not None and evidence.certificate is not None:
+        left = np.maximum(evidence.certificate.labels_left - evidence.certificate.waiting, 0.0)
+        left[:] = np.where(evidence.confirmed["below_threshold"].any(), 0.0, left)
+    left[[name == OTHER for name in grouping.groups]] = 0.0
+    return left[None]
 
 
 def select_groups(
-    state: AcquisitionState, beliefs: Any, available: Flags, count: int, rng: np.random.Generator
+    state: AcquisitionState, available: Flags, count: int, rng: np.random.Generator
 ) -> list[int]:
     """Groups that the policy names, step by step; fewer than wanted where none is available.
 
-    Each counts as answered when it is named, and `beliefs` are the current ones. Groups that can be asked are
-    `available` [1, G].
+    Each counts as answered when it is named. Groups that can be asked are `available` [1, G].
     """
-    expected = copy.deepcopy(beliefs)
+    situation = copy.deepcopy(replace(state.situation, available=available))
     named: list[int] = []
     while len(named) < count:
-        situation = Situation(expected, state.situation.weights, available)
         chosen = state.policy.choose(state.task, situation, rng)[0]
         chosen = chosen[chosen != NONE][: count - len(named)]
         if not chosen.size:
             break
         named += chosen.tolist()
         for group in chosen:
-            expected.expect(np.array([group]))
+            situation.expect(np.array([group]))
     return named
 
 

@@ -11,6 +11,7 @@ from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.groupings import Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.certificate import first_labels
 from service.monitoring.change_discounting import DetectedChange
 from service.monitoring.group_index import Groups
 from service.statistics import beta as betas
@@ -97,8 +98,18 @@ class GroupingSnapshot:
     unanswered: Floats  # share of the ended requests of its items that have no label; NaN without any
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
+    first_labels: float  # that a group lacks for a certificate before the first label of the grouping
     # groups whose accuracy has changed, by name: labels from before count little
     change_points: Mapping[str, DetectedChange]
+
+    @property
+    def certificate_labels(self) -> Floats | None:
+        """Labels that every group lacks for the certificate [G], where labels were requested for it.
+
+        Infinite if the group is not expected to meet the threshold; None without one.
+        """
+        certificate = None if self.evidence is None else self.evidence.certificate
+        return None if certificate is None else certificate.labels_left
 
     @property
     def cost(self) -> Estimate | None:
@@ -174,6 +185,7 @@ def grouping_snapshot(
         unanswered=unanswered,
         positive=positive,
         evidence=evidence,
+        first_labels=first_labels(settings, has_threshold=by.has_threshold),
         change_points=change_points,
     )
 

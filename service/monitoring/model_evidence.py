@@ -19,6 +19,7 @@ from service.domain.arrays import Flags, Indices
 from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE, Places, request_place
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
+from service.monitoring.certificate import grouping_certificate
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
@@ -85,6 +86,7 @@ def model_evidence(
             base.position,
             shared[key],
         )
+        last = before.get(name)
         found[name] = collected_evidence(
             watched,
             labels_of[name],
@@ -92,8 +94,21 @@ def model_evidence(
             settings=settings,
             wrong_labels=wrong_labels,
             reference=reference,
-            before=before.get(name),
+            before=last,
         )
+        continues = last is not None and last.continues(watched, reference, wrong_labels).all()
+        certificate = grouping_certificate(
+            watched,
+            labels_of[name],
+            tallies,
+            settings=settings,
+            reference=reference,
+            until=min((until, *(place for (of, _), place in opened.items() if of in {key, ANY_GROUPING}))),
+            before=last.certificate if last is not None and continues else None,
+        )
+        if certificate is not None:
+            kept = certificate.kept_in(found[name].state)
+            found[name] = replace(found[name], certificate=certificate, state=kept)
     return conclude(found, labels_of, settings, wrong_labels, before)
 
 

@@ -217,7 +217,7 @@ class RequestIssuer:
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
         further item wait for the next round, and the next best are named.
         """
-        beliefs, available = asking.situation.beliefs, asking.situation.available
+        available = asking.situation.available
         draws: list[Draw] = []
         counts: list[int] = []  # items of suspected groups, then of groups with incomplete references
         wanted = wants.any_group(wants.reserve)
@@ -233,7 +233,7 @@ class RequestIssuer:
                 if item is None:
                     available[0, group] = False
                 else:
-                    beliefs.expect(np.array([group]))
+                    asking.situation.expect(np.array([group]))
                     draws.append(item)
             if not counts:
                 counts.append(len(draws))
@@ -259,7 +259,7 @@ class RequestIssuer:
             return [] if aim is None else aim.groups(available[0], wanted, self.rng, reserve=reserve)
         if step == 1:
             return [] if state.filling is None else state.filling.groups(available[0], wanted, self.rng)
-        return select_groups(asking, asking.situation.beliefs, available, wanted, self.rng)
+        return select_groups(asking, available, wanted, self.rng)
 
     def _pair(self, draw: _DrawItems, share: float, wanted: int) -> list[Draw]:
         """Items on which champion and challenger disagree, by their share of all, and others beside them.

@@ -11,6 +11,7 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
 from service.replay.annotators_command import annotator_tables
+from service.replay.certificate_command import certificate_report
 from service.replay.challenge_command import challenge_tables
 from service.replay.conclusions import conclusions
 from service.replay.crowd import load_crowd
@@ -20,7 +21,7 @@ from service.replay.ensemble_command import ensemble_tables
 from service.replay.fault_command import PREDICTED_CLASS, fault_group, fault_report
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper, load_superclasses
-from service.replay.options import ANNOTATORS, DIGITS, FAULT, completed
+from service.replay.options import ANNOTATORS, CERTIFICATE, DIGITS, FAULT, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
@@ -86,6 +87,9 @@ def _reports(recordings: list[Recording], options: argparse.Namespace, crew: Wor
         return [Report([], challenge_tables(recordings, options, crew))]
     if options.task == FAULT:
         return [fault_report(recording, options, crew) for recording in recordings]
+    if options.task == CERTIFICATE:
+        pools = (grouped_pool(recording, options, options.grouping) for recording in recordings)
+        return [certificate_report(pool, options, crew) for pool in pools]
     if options.task == "performance":
         return [Report([], performance_tables(each, options, crew)) for each in recordings]
     return [_study_report(recording, options, crew) for recording in recordings]

@@ -16,6 +16,7 @@ import numpy as np
 from service.domain.arrays import Indices, Ints
 from service.replay.pool import Pool, Shuffled
 from service.statistics.beliefs import Beliefs
+from service.statistics.certificates import RunningCertificates
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
 from service.statistics.questions import Task
 
@@ -59,15 +60,17 @@ def run(
     budget: int,
     measures: Sequence[Measure],
     rng: np.random.Generator,
+    certificates: RunningCertificates | None = None,
 ) -> None:
     """Replay so many runs R, each of `budget` labels, which are no more than the pool has.
 
     `beliefs` are those before the first label, and are changed. Measures look after every label; `rng` is for
-    the order of items, and the policy.
+    the order of items, and the policy. Policies see how many labels `certificates` lack, if any, which are
+    changed, too.
     """
     orders, chances = rng.spawn(2)
     shuffled = Shuffled(pool, runs, orders)
-    plays = _Plays(task, POLICIES[policy](), runs)
+    plays = _Plays(task, POLICIES[policy](), runs, certificates)
     for measure in measures:
         measure.record(0, beliefs)
     for used in range(1, budget + 1):
@@ -75,7 +78,10 @@ def run(
         going = np.flatnonzero(groups != NONE)
         if going.size:
             asked = groups[going]
-            beliefs.observe(going, asked, shuffled.label(going, asked))
+            outcomes = shuffled.label(going, asked)
+            beliefs.observe(going, asked, outcomes)
+            if certificates is not None:
+                certificates.observe(going, asked, outcomes.correct > 0)
         for measure in measures:
             measure.record(used, beliefs)
 
@@ -87,8 +93,10 @@ class _Plays:
     next step earlier, so all runs have as many labels at any time.
     """
 
-    def __init__(self, task: Task[Any], policy: Policy, runs: int) -> None:
-        self._task, self._policy = task, policy
+    def __init__(
+        self, task: Task[Any], policy: Policy, runs: int, certificates: RunningCertificates | None
+    ) -> None:
+        self._task, self._policy, self._certificates = task, policy, certificates
         self._relevant = task.relevant(runs)
         self._named = np.full((runs, 1), NONE)
         self._cursor = np.zeros(runs, dtype=np.intp)
@@ -102,7 +110,8 @@ class _Plays:
         if wanting.any():
             if self._relevant is not None:
                 left = np.where(self._relevant, left, 0)
-            situation = Situation(beliefs, left.astype(np.float64), left > 0)
+            lacking = None if self._certificates is None else self._certificates.labels_left()
+            situation = Situation(beliefs, left.astype(np.float64), left > 0, lacking)
             fresh = self._policy.choose(self._task, situation, rng)
             if fresh.shape != self._named.shape:
                 self._named = np.full(fresh.shape, NONE)

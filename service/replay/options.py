@@ -45,6 +45,7 @@ examples:
   credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
   credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
+  credence replay FILE --task certificate --threshold 0.9  labels until every group is shown to reach 90%
   credence replay ANSWERS.npz --task annotators            accuracy from the answers of people who err
   credence replay ANSWERS.npz --task annotators --skipped 0.2   the same if hard items get no answer
 """
@@ -75,6 +76,9 @@ OF_FAULT: Final[Mapping[str, Any]] = {"drop": 0.1, "labels_per_day": 50, "days_b
 ANNOTATORS: Final = "annotators"
 """The task for a file of the answers of several people."""
 
+CERTIFICATE: Final = "certificate"
+"""The task that tells how many labels it takes to show that every group meets a threshold."""
+
 MARGIN: Final = 0.01
 """Region of a challenge."""
 
@@ -99,6 +103,10 @@ _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "ensemble": (*_OF_ONE_CLASS, "ensemble"),
     "challenge": ("region", "interval"),
     ANNOTATORS: ("labels", "interval", "skipped", "expired"),
+    CERTIFICATE: (
+        *("grouping", "group_by", "superclasses", "score_bins", "binning"),
+        *("policy", "budget", "threshold", "interval"),
+    ),
     FAULT: (
         *("fault", "drop", "labels_per_day", "half_life_days", "days_before", "threshold", "interval"),
         *("group_by", "policy", "score_bins", "binning"),
@@ -122,6 +130,8 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
             raise RecordingError(
                 f"--{name.replace('_', '-')}", f"the task {options.task} does not take it; leave it out"
             )
+    if options.task != CERTIFICATE and "certify" in given.get("policy", ()):
+        raise RecordingError("--policy", f"certify asks for a certificate; add --task {CERTIFICATE}")
     more = {"challenge": {"region": MARGIN}, FAULT: OF_FAULT}.get(options.task, {})
     if "group_by" in given and "grouping" in given:
         raise RecordingError("--group-by", "--grouping says what tells groups apart; leave one of them out")
@@ -139,7 +149,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="recorded predictions, or `digits`")
     question = parser.add_argument_group("what is asked")
-    question.add_argument("--task", default="estimation", choices=sorted([*METRICS, FAULT, ANNOTATORS]))
+    question.add_argument(
+        "--task", default="estimation", choices=sorted([*METRICS, FAULT, ANNOTATORS, CERTIFICATE])
+    )
     # The ensemble has but one metric, and takes no --metric.
     metrics = {metric for task, names in METRICS.items() if task != "ensemble" for metric in names}
     question.add_argument("--metric", choices=sorted(metrics))
@@ -254,7 +266,7 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=real,
         help="operating threshold (default: 0.5; of decision values 0); of a fault the least accuracy "
-        "allowed (default: half-way down the drop)",
+        "allowed (default: half-way down the drop), of a certificate that of every group (required)",
     )
     group.add_argument(
         "--target",

@@ -30,7 +30,7 @@ _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "ch
 STATE: Final = (
     *("labels", "correct", "unanswered"),
     *("reference_labels", "reference_correct", "reference_unanswered", "now_labels", "now_correct"),
-    *("baseline", "gains", "bets"),
+    *("baseline", "gains", "bets", "met", "met_target"),
 )  # columns of a checkpoint, from which evidence is continued when its labels are gone
 _AT_ONCE: Final = 1 << 16  # labels per portion; the last group may exceed it
 _NEAR_END: Final = 1e-6  # a reference's bound is clipped to be this far from 0 and 1
@@ -128,6 +128,8 @@ class GroupEvidence:
     baseline: Floats  # lower bound of the reference's accuracy; the threshold, if reached and higher
     gains: Floats  # log gains of all bets against the scores [G, K], from `log_gains`
     bets: Floats  # log wealth of all bets on declines [G, K], from `advance_bets`
+    met: Floats  # against "the accuracy misses the threshold", from `CertificateTest`
+    met_target: Floats  # the target of that test
 
     @classmethod
     def none(cls, group_count: int) -> Self:
@@ -135,7 +137,7 @@ class GroupEvidence:
         no, unknown = np.zeros(group_count), np.full(group_count, np.nan)
         nothing = np.zeros(0)
         gains = log_gains(nothing, nothing.astype(np.bool_), nothing.astype(np.intp), group_count)
-        return cls(*(no,) * 8, *(unknown,) * 7, gains, no_bets(group_count))
+        return cls(*(no,) * 8, *(unknown,) * 7, gains, no_bets(group_count), no, unknown)
 
     def part(self, which: Indices) -> GroupEvidence:
         """Of some groups."""

@@ -26,6 +26,16 @@ class Situation:
     beliefs: Any  # of the kind that the task reads
     weights: Floats  # what can be labelled of every group [R, G]: traffic, or the rest of a pool
     available: Flags  # whether a group has anything to label [R, G]
+    # labels that every group lacks for a certificate, infinite if it may miss its target [R, G]; None if
+    # nothing is known of it
+    labels_left: Floats | None = None
+
+    def expect(self, groups: Indices) -> None:
+        """Count a label of a group in every run [R] as answered, with what is expected of it."""
+        self.beliefs.expect(groups)
+        if self.labels_left is not None:
+            of = np.arange(len(groups)), groups
+            self.labels_left[of] = np.maximum(self.labels_left[of] - 1, 0)
 
 
 class Policy(Protocol):
@@ -126,6 +136,21 @@ class BayesUcbPolicy:
         return highest(reward, situation.available, task.question.top_m, rng)
 
 
+class CertifyPolicy:
+    """Ask where a certificate lacks most labels, and nowhere once it lacks none.
+
+    A certificate needs all groups, so their order does not change how many labels it takes; but the groups
+    that may miss their target come first, so that the others get no labels in vain.
+    """
+
+    def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:  # noqa: ARG002 - one signature for all policies
+        """One group of every run."""
+        left = situation.labels_left
+        if left is None:
+            left = np.ones(situation.weights.shape)
+        return highest(left, situation.available & (left > 0), 1, rng)
+
+
 POLICIES: dict[str, type[Policy]] = {
     "random": RandomPolicy,
     "thompson": ThompsonPolicy,
@@ -133,6 +158,7 @@ POLICIES: dict[str, type[Policy]] = {
     "top_two": TopTwoPolicy,
     "epsilon_greedy": EpsilonGreedyPolicy,
     "bayes_ucb": BayesUcbPolicy,
+    "certify": CertifyPolicy,
 }
 """Policies by their names in the configuration."""
 

@@ -141,3 +141,44 @@ def test_the_page_says_nothing_of_tasks_where_all_accept_a_key() -> None:
         line for line in configuration_page().splitlines() if ".assessments.<name>.max_attempts`" in line
     ]
     assert "| maximum number of requests for the same item |" in row
+
+
+@pytest.mark.parametrize(
+    ("model", "grouping", "said"),
+    [
+        ({}, "class", "alerts.min_accuracy"),
+        ({"alerts": {"min_accuracy": 1.0}}, "class", "alerts.min_accuracy"),
+        ({"alerts": {"min_accuracy": 0.9}}, "score_bin", "not by score"),
+        (
+            {"alerts": {"min_accuracy": 0.9}, "labels_per_item": {"most": 2}},
+            "class",
+            "labels_per_item.max_error",
+        ),
+    ],
+)
+def test_certify_is_refused_where_no_certificate_is_possible(
+    tmp_path: Path, model: dict[str, Any], grouping: str, said: str
+) -> None:
+    problem = refused_policy(tmp_path, model, {"grouping": grouping})
+    assert said in problem
+
+
+def test_certify_is_refused_for_a_comparison_of_two_groups(tmp_path: Path) -> None:
+    asked = {"task": "comparison", "grouping": "class", "between": ["ham", "spam"]}
+    assert "all groups" in refused_policy(tmp_path, {"alerts": {"min_accuracy": 0.9}}, asked)
+
+
+def refused_policy(directory: Path, model: dict[str, Any], asked: dict[str, Any]) -> str:
+    """What is said of an assessment whose policy is `certify`."""
+    path = directory / "credence.yaml"
+    mail = {
+        "classes": ["ham", "spam"],
+        "groupings": {"class": {"by": "predicted_class"}},
+        "assessments": {"ask": {"budget": {"labels": 50}, "policy": "certify", **asked}},
+    }
+    path.write_text(yaml.safe_dump({"models": {"mail": mail | model}}), encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(path, {})
+    [(at, problem)] = caught.value.problems
+    assert at == f"{AT}.policy"
+    return problem

@@ -38,6 +38,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--labels-per-day": ("50",),
     "--half-life-days": ("7",),
     "--days-before": ("30",),
+    "--skipped": ("0.2",),
+    "--expired": ("0.1",),
 }
 FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
 OF_GROUPS = {
@@ -52,6 +54,11 @@ TAKEN = {
     ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
     ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
     ("--task", "challenge"): {"--region", "--interval"},
+    ("--task", "annotators"): {"--labels", "--interval", "--skipped", "--expired"},
+    ("--task", "certificate"): {
+        *("--grouping", "--group-by", "--superclasses", "--score-bins", "--binning"),
+        *("--policy", "--budget", "--threshold", "--interval"),
+    },
     ("--task", "fault"): {
         "--fault",
         *("--drop", "--labels-per-day", "--half-life-days", "--days-before", "--threshold", "--interval"),

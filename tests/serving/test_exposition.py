@@ -58,10 +58,17 @@ def the_snapshot() -> ModelSnapshot:
         selection_bias=Estimate.of(np.array([0.05, 0.06, 0.07]), 0.95),
         attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
     )
+    grouping = taken.groupings["class"]
+    evidence = grouping.evidence
+    assert evidence is not None
+    assert evidence.certificate is not None
+    # As before the first label, so that every group is expected to meet the threshold.
+    nothing = evidence.certificate.test.collected(*np.zeros((3, 1, len(grouping.groups))))
+    evidence = replace(evidence, certificate=replace(evidence.certificate, collected=nothing))
     return replace(
         taken,
         groupings=taken.groupings
-        | {"class": replace(taken.groupings["class"], missed=np.array([0.0, 0.25, 0.0]))},
+        | {"class": replace(grouping, missed=np.array([0.0, 0.25, 0.0]), evidence=evidence)},
     )
 
 

@@ -20,6 +20,7 @@ from service.statistics.policies import (
     NONE,
     POLICIES,
     BayesUcbPolicy,
+    CertifyPolicy,
     EpsilonGreedyPolicy,
     MultiplePlayPolicy,
     Policy,
@@ -290,3 +291,34 @@ def test_a_label_that_is_expected_turns_estimation_to_other_groups() -> None:
 
     assert share_of_first(0) == pytest.approx(0.5, abs=4 * 0.5 / 1_000**0.5)
     assert share_of_first(30) < 0.05
+
+
+def certify(labels_left: list[float], available: np.ndarray | None = None) -> int:
+    task = make(("estimation", "accuracy"))
+    given = situation(task, 1, available, labels_left=np.array([labels_left]))
+    return int(CertifyPolicy().choose(task, given, np.random.default_rng(1))[0, 0])
+
+
+def test_certify_asks_where_a_certificate_lacks_most_labels() -> None:
+    assert certify([5.0, 40.0, 0.0, 8.0]) == 1
+
+
+def test_certify_asks_groups_that_may_miss_their_target_first() -> None:
+    assert certify([5.0, 40.0, np.inf, 8.0]) == 2
+
+
+def test_certify_skips_groups_without_items() -> None:
+    assert certify([5.0, 40.0, 0.0, 8.0], np.array([True, False, True, True])) == 3
+
+
+def test_certify_asks_nothing_once_no_label_is_lacking() -> None:
+    assert certify([0.0, 0.0, 0.0, 0.0]) == NONE
+
+
+def test_a_requested_label_counts_as_one_less_that_a_certificate_lacks() -> None:
+    task = make(("estimation", "accuracy"))
+    given = situation(task, 1, labels_left=np.array([[5.0, np.inf, 0.0, 8.0]]))
+    for group in (0, 1, 2, 3, 3):
+        given.expect(np.array([group]))
+    assert given.labels_left is not None
+    assert given.labels_left.tolist() == [[4.0, np.inf, 0.0, 6.0]]

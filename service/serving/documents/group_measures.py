@@ -191,6 +191,11 @@ class GroupState(Document):
         lambda grouping: None if grouping.verdict_seconds is None else np.isfinite(grouping.verdict_seconds),
         description="whether the budgets that renew suffice for a verdict within ten years; null if none renews",
     )
+    certificate_labels: float | None = measure(
+        lambda grouping: grouping.certificate_labels,
+        description="labels that it lacks, on average, until it is shown to meet min_accuracy, 0 once it is; null "
+        "without min_accuracy, without labels, or if it is not expected to meet it",
+    )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,
         Metric(

@@ -9,6 +9,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Interval
+from service.serving.documents.certificates import GroupingCertificate, grouping_certificate
 from service.serving.documents.problems import undecided_groups
 
 
@@ -43,6 +44,9 @@ class GroupingSummary(Document):
     open: int = Field(description="groups that are undecided: more labels are needed")
     weakest: WeakestGroup | None = Field(description="null for a single group, score bins and votes")
     drifted: int = Field(description="groups whose traffic has drifted from the reference")
+    certificate: GroupingCertificate | None = Field(
+        description="whether all groups are shown to meet min_accuracy; null without it, or without labels"
+    )
 
 
 def grouping_summary(snapshot: ModelSnapshot, name: str, problem_count: int) -> GroupingSummary:
@@ -59,6 +63,7 @@ def grouping_summary(snapshot: ModelSnapshot, name: str, problem_count: int) -> 
         open=undecided_groups(grouping),
         weakest=_weakest(grouping),
         drifted=0 if drift is None else int(drift.drifted.sum()),
+        certificate=grouping_certificate(snapshot, name),
     )
 
 

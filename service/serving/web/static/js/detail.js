@@ -77,6 +77,9 @@ function advice(group, state, grouping) {
   }
   if (group.change_point) sentences.push(changePointSentence(group.change_point));
   sentences.push(...evidenceSentences(group.evidence));
+  if (group.certificate_labels === 0) sentences.push("Shown to meet the threshold, valid at every moment.");
+  else if (group.certificate_labels)
+    sentences.push(`About ${pluralize(group.certificate_labels, "more label")} until it is shown to meet the threshold.`);
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );

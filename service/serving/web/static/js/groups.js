@@ -20,7 +20,7 @@ export function groupsView(data, place, go, more) {
       : table.groups;
   const axis = axisOf(rows.flatMap((/** @type {any} */ g) => [g.accuracy.lower, g.score_mean]).concat(wanted ?? 0.9));
   const shown = columns(state, table, axis);
-  const weakest = state.groupings.find((/** @type {any} */ one) => one.name === table.grouping)?.weakest;
+  const grouping = state.groupings.find((/** @type {any} */ one) => one.name === table.grouping);
   return [
     h("div", { class: "title" }, h("h2", { id: "groups-title" }, "Groups"), groupsHelp(state)),
     h(
@@ -29,7 +29,8 @@ export function groupsView(data, place, go, more) {
       configuredFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
     ),
     tools(data, shown, place, go),
-    weakest && h("p", { class: "note" }, weakest.sentence),
+    grouping?.weakest && h("p", { class: "note" }, grouping.weakest.sentence),
+    grouping?.certificate && h("p", { class: "note" }, grouping.certificate.sentence),
     state.drift && h("p", { class: "note" }, state.drift.sentence),
     state.reference?.incomplete_groups > 0 && h("p", { class: "note" }, state.reference.sentence),
     state.waiting && h("p", { class: "note" }, state.waiting.sentence),

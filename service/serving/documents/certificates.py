@@ -1,0 +1,202 @@
+"""Whether all groups are shown to meet the accuracy threshold: documents, made from a snapshot."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from service.domain.cells import OTHER
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents import words
+from service.serving.documents.base import Document, Seconds, finite_or_none
+
+Outcome = Literal["shown", "missed", "undecided", "excluded"]
+
+_LN_10 = math.log(10)
+_MOST_NAMES = 3
+
+
+class GroupCertificate(Document):
+    """Whether one group is shown to meet the threshold."""
+
+    group: str
+    outcome: Outcome = Field(
+        description="`shown` to meet the threshold; `missed`: confirmed to be below it; `undecided`; or "
+        "`excluded`: without traffic, or with less than the least share"
+    )
+    share: float = Field(description="of the model's traffic")
+    labels: int = Field(description="that count for the certificate")
+    log10_e: float = Field(
+        description="decimal logarithm of the e-value against `the group misses the threshold`"
+    )
+    labels_left: float | None = Field(
+        description="labels that the group still lacks, on average; null if it is not expected to meet it"
+    )
+    sentence: str = Field(description="the same in words")
+
+
+class GroupingCertificate(Document):
+    """Whether every group of one grouping is shown to meet the threshold."""
+
+    grouping: str
+    outcome: Outcome
+    groups: int = Field(description="groups that have to meet the threshold")
+    shown: int = Field(description="groups among them that are shown to meet it")
+    covered_share: float = Field(description="their share of the model's traffic")
+    labels_left: float | None = Field(
+        description="labels that they still lack, on average; null if one is not expected to meet it"
+    )
+    sentence: str = Field(description="the same in words")
+
+
+class GroupingGate(GroupingCertificate):
+    """The same with every group."""
+
+    group_certificates: list[GroupCertificate]
+
+
+class Gate(Document):
+    """Whether every group of some groupings is shown to meet the threshold: what `credence gate` prints."""
+
+    model: str
+    taken_at: Seconds
+    outcome: Outcome = Field(
+        description="`shown` if all groupings are, `missed` if a group of any is confirmed to be below"
+    )
+    min_accuracy: float = Field(description="alerts.min_accuracy of the configuration")
+    alpha: float = Field(description="probability that a false certificate is ever given")
+    labels_left: float | None = Field(description="labels that all groupings still lack, on average")
+    groupings: list[GroupingGate]
+
+
+def gate(snapshot: ModelSnapshot, groupings: list[str], *, least_share: float) -> Gate:
+    """The certificates of some groupings; groups with a smaller share of the traffic are left out."""
+    found = [_grouping_gate(snapshot, name, least_share) for name in groupings]
+    return Gate.of(
+        snapshot,
+        outcome=_outcome([one.outcome for one in found]),
+        min_accuracy=snapshot.settings.alerts.min_accuracy,
+        alpha=snapshot.settings.evidence.alpha,
+        labels_left=_total([one.labels_left for one in found]),
+        groupings=found,
+    )
+
+
+def grouping_certificate(snapshot: ModelSnapshot, name: str) -> GroupingCertificate | None:
+    """The certificate of one grouping that has traffic; None without a threshold, or without labels."""
+    evidence = snapshot.groupings[name].evidence
+    if evidence is None or evidence.certificate is None:
+        return None
+    return GroupingCertificate.of(_grouping_gate(snapshot, name, 0.0))
+
+
+def _grouping_gate(snapshot: ModelSnapshot, name: str, least_share: float) -> GroupingGate:
+    grouping = snapshot.groupings.get(name)
+    groups = [] if grouping is None else _groups(grouping, least_share)
+    needed = [one for one in groups if one.outcome != "excluded"]
+    outcome = _outcome([one.outcome for one in needed])
+    lacking = [one.labels_left for one in needed if one.group != OTHER]
+    gate = GroupingGate(
+        grouping=name,
+        outcome=outcome,
+        groups=len(needed),
+        shown=sum(one.outcome == "shown" for one in needed),
+        covered_share=sum(one.share for one in needed),
+        labels_left=_total(lacking),
+        sentence="",
+        group_certificates=groups,
+    )
+    return gate.model_copy(update={"sentence": _sentence(gate, snapshot)})
+
+
+def _total(labels: list[float | None]) -> float | None:
+    """Sum of the labels that are lacking; None if some are without end."""
+    known = [one for one in labels if one is not None]
+    return sum(known) if known and len(known) == len(labels) else None
+
+
+def _outcome(parts: list[Outcome]) -> Outcome:
+    """Of the whole by that of its parts: one that misses decides, and else one that is undecided."""
+    if "missed" in parts:
+        return "missed"
+    return "shown" if parts and all(part == "shown" for part in parts) else "undecided"
+
+
+def _groups(grouping: GroupingSnapshot, least_share: float) -> list[GroupCertificate]:
+    evidence, size = grouping.evidence, len(grouping.groups)
+    certificate = None if evidence is None else evidence.certificate
+    none = np.zeros(size)
+    labels, log_e, left = none, none, np.full(size, np.inf)
+    shown = missed = np.zeros(size, np.bool_)
+    if evidence is not None and certificate is not None:
+        labels, log_e = certificate.collected.labels[0], certificate.log_e
+        left, shown = certificate.labels_left, certificate.shown
+        missed = evidence.confirmed["below_threshold"]
+    found = []
+    for group, name in enumerate(grouping.groups):
+        share = float(grouping.beliefs.shares[group])
+        outcome: Outcome = "undecided"
+        if share < least_share or share == 0:
+            outcome = "excluded"
+        elif missed[group]:
+            outcome = "missed"
+        elif shown[group]:
+            outcome = "shown"
+        lacks = finite_or_none(left[group])
+        found.append(
+            GroupCertificate(
+                group=name,
+                outcome=outcome,
+                share=share,
+                labels=int(labels[group]),
+                log10_e=float(log_e[group]) / _LN_10,
+                labels_left=lacks,
+                sentence=_group_sentence(name, outcome, share, lacks),
+            )
+        )
+    return found
+
+
+def _group_sentence(name: str, outcome: Outcome, share: float, left: float | None) -> str:
+    if outcome == "shown":
+        return "Shown to meet the threshold."
+    if outcome == "missed":
+        return "Confirmed to be below the threshold."
+    if outcome == "excluded":
+        return f"Left out: {words.percent(share)} of the traffic."
+    if name == OTHER:
+        return f"Cannot be shown: values without groups of their own, {words.percent(share)} of the traffic."
+    if left is None:
+        return "Undecided: not expected to meet the threshold."
+    return f"Undecided: about {left:,.0f} more labels."
+
+
+def _sentence(found: GroupingGate, snapshot: ModelSnapshot) -> str:
+    settings = snapshot.settings
+    threshold = f"{100 * (settings.alerts.min_accuracy or 0):g}%"
+    if not found.groups:
+        return "No certificate: no group has enough traffic."
+    if found.outcome == "missed":
+        missed = [one.group for one in found.group_certificates if one.outcome == "missed"]
+        return f"No certificate: {', '.join(missed[:_MOST_NAMES])} confirmed to be below {threshold}."
+    if found.outcome == "shown":
+        groups = "The only group is" if found.groups == 1 else f"All {found.groups:,} groups are"
+        return (
+            f"Certificate: {groups} shown to meet {threshold}, "
+            f"{words.percent(found.covered_share)} of the traffic. "
+            f"False in at most {100 * settings.evidence.alpha:g}% of models, valid at every moment."
+        )
+    said = f"No certificate yet: {found.shown:,} of {found.groups:,} groups are shown to meet {threshold}."
+    undecided = [one for one in found.group_certificates if one.outcome == "undecided" and one.group != OTHER]
+    unlikely = [one.group for one in undecided if one.labels_left is None]
+    if unlikely:
+        return f"{said} Not expected to: {', '.join(unlikely[:_MOST_NAMES])}."
+    if found.labels_left:
+        most = sorted(undecided, key=lambda one: one.labels_left or 0, reverse=True)[:_MOST_NAMES]
+        named = ", ".join(f"{one.group} ({one.labels_left:,.0f})" for one in most)
+        return f"{said} About {found.labels_left:,.0f} more labels, most of {named}."
+    return f"{said} `{OTHER}` cannot be shown to."

@@ -1,0 +1,94 @@
+"""What page, API and `credence status` say of a certificate."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+from rich.console import Console
+from snapshots import NOW, snapshot
+
+from service.app.status_command import status_view
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.certificates import gate, grouping_certificate
+from service.serving.documents.groups import group_table
+from service.serving.documents.models import model_state
+from service.statistics.certificates import Collected
+
+TARGET = 0.8
+
+
+def taken(log_e: tuple[float, float, float], correct: tuple[int, int, int] = (90, 90, 90)) -> ModelSnapshot:
+    """A snapshot whose classes have so much evidence, and so many correct ones of 100 labels."""
+    found = snapshot(30, alerts={"min_accuracy": TARGET})
+    grouping = found.groupings["class"]
+    evidence = grouping.evidence
+    assert evidence is not None
+    assert evidence.certificate is not None
+    summed = (np.full(3, 100.0), np.array(correct, np.float64), np.array(log_e))
+    collected: Collected = evidence.certificate.test.collected(*(column[None] for column in summed))
+    none = {kind: np.zeros(3, np.bool_) for kind in evidence.confirmed}
+    certificate = replace(evidence.certificate, collected=collected)
+    evidence = replace(evidence, certificate=certificate, confirmed=none)
+    return replace(found, groupings=found.groupings | {"class": replace(grouping, evidence=evidence)})
+
+
+def sentence(snapshot: ModelSnapshot) -> str:
+    found = grouping_certificate(snapshot, "class")
+    assert found is not None
+    return found.sentence
+
+
+def test_a_certificate_says_which_share_of_traffic_it_covers_and_how_sure_it_is() -> None:
+    assert sentence(taken((9.0, 9.0, 9.0))) == (
+        "Certificate: All 3 groups are shown to meet 80%, 100.0% of the traffic. "
+        "False in at most 5% of models, valid at every moment."
+    )
+
+
+def test_groups_that_lack_labels_are_named_those_that_lack_most_first() -> None:
+    found = sentence(taken((9.0, 1.0, 0.0)))
+    assert found.startswith("No certificate yet: 1 of 3 groups are shown to meet 80%. About ")
+    assert found.index("owl (") < found.index("dog (")
+
+
+def test_groups_that_are_not_expected_to_meet_the_threshold_are_named() -> None:
+    found = sentence(taken((9.0, 9.0, 0.0), (90, 90, 40)))
+    assert found == "No certificate yet: 2 of 3 groups are shown to meet 80%. Not expected to: owl."
+
+
+def test_every_group_says_how_many_labels_it_lacks() -> None:
+    groups = {one.group: one for one in group_table(taken((9.0, 1.0, 0.0), (90, 90, 40)), "class").groups}
+    assert groups["cat"].certificate_labels == 0
+    assert groups["dog"].certificate_labels is not None
+    assert groups["dog"].certificate_labels > 0
+    assert groups["owl"].certificate_labels is None
+
+
+def test_without_a_threshold_there_is_no_certificate() -> None:
+    state = model_state(snapshot(30), now=NOW, tick_seconds=5.0)
+    assert {one.certificate for one in state.groupings} == {None}
+
+
+def test_the_terminal_says_how_many_labels_are_lacking() -> None:
+    console = Console(width=80, file=io.StringIO())
+    console.print(status_view([taken((9.0, 1.0, 0.0))], now=NOW, tick_seconds=5.0))
+    assert "No certificate yet" in console.file.getvalue()
+
+
+def test_groups_with_too_little_traffic_are_left_out_of_a_gate() -> None:
+    found = taken((9.0, 9.0, 0.0))
+    grouping = found.groupings["class"]
+    beliefs = replace(grouping.beliefs, shares=np.array([0.6, 0.39, 0.01]))
+    found = replace(found, groupings=found.groupings | {"class": replace(grouping, beliefs=beliefs)})
+    assert gate(found, ["class"], least_share=0.0).outcome == "undecided"
+    left = gate(found, ["class"], least_share=0.02)
+    assert left.outcome == "shown"
+    assert [one.outcome for one in left.groupings[0].group_certificates] == ["shown", "shown", "excluded"]
+
+
+def test_several_groupings_are_shown_once_all_are() -> None:
+    found = taken((9.0, 9.0, 9.0))
+    assert gate(found, ["class"], least_share=0.0).outcome == "shown"
+    assert gate(found, ["class", "all"], least_share=0.0).outcome == "undecided"
