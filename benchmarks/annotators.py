@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 
 from service.domain.arrays import Floats, Ints
-from service.replay.annotators_command import COLUMNS, Crowd, Summary, measured, summary
+from service.replay.annotators_command import COLUMNS, OF_MISSING, Summary, measured, summary
+from service.replay.crowd import Crowd
 from service.replay.tables import Cell, Table, print_tables
 
 MASS: Final = 0.95
@@ -100,11 +101,12 @@ def held(world: World, items: int, runs: int, seed: int = 0) -> Summary:
 
 def table(items: int, runs: int) -> Table:
     """Of all worlds."""
+    columns = tuple(name for name in COLUMNS if name not in OF_MISSING)
     rows: list[tuple[str, tuple[Cell, ...]]] = [
-        (name, held(world, items, runs).cells()) for name, world in WORLDS.items()
+        (name, held(world, items, runs).cells(columns)) for name, world in WORLDS.items()
     ]
     title = f"{MASS:.0%} intervals of the accuracy from {items} items; {runs} runs"
-    return Table(title, "world", COLUMNS, rows)
+    return Table(title, "world", columns, rows)
 
 
 def main() -> None:

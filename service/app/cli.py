@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    options = build_parser().parse_args(arguments)
+    options = _parsed(arguments)
     command: Callable[[argparse.Namespace], int] = resolve_name(options.command)
     try:
         return command(options)
@@ -86,6 +86,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (CredenceError, OSError) as error:
         print(f"credence: {error}", file=sys.stderr)
         return EXIT_FAILED
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options; what the chosen command does not know is an error of that command."""
+    parser = build_parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.set_defaults(bad_usage=getattr(options, "bad_usage", None))
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -42,7 +43,13 @@ def run_gate(options: argparse.Namespace) -> int:
     except Exception:  # noqa: BLE001 - Python would exit with 1, which says that a group misses the threshold
         traceback.print_exc()
         return EXIT_NO_ANSWER
-    print(found.model_dump_json(indent=2) if options.json else _text(found))
+    try:
+        print(found.model_dump_json(indent=2) if options.json else _text(found), flush=True)
+    except (OSError, UnicodeError) as error:
+        # Nothing of it is left to be written when the process ends, which would give another exit code.
+        sys.stdout = io.StringIO()
+        print(f"credence: the answer cannot be written: {error}", file=sys.stderr)
+        return EXIT_NO_ANSWER
     return EXIT_CODES[found.outcome]
 
 
@@ -62,8 +69,9 @@ def _groupings(settings: Settings, model: str, chosen: list[str] | None) -> list
     possible = sorted(name for name, by in known.items() if by.has_threshold)
     if (least := asked.alerts.min_accuracy) is None or not 0 < least < 1:
         raise refused("--model", f"set models.{model}.alerts.min_accuracy, above 0 and below 1")
-    if not asked.labels_per_item.has_evidence:
-        raise refused("--model", f"labels may be wrong: set models.{model}.labels_per_item.max_error")
+    if not asked.labels_per_item.has_evidence or asked.labels_per_item.learns_bound:
+        problem = f"labels may be wrong: set models.{model}.labels_per_item.max_error to a number"
+        raise refused("--model", problem)
     for name in chosen or ():
         if name not in possible:
             raise refused("--grouping", f"{name!r} has no threshold; choose from {', '.join(possible)}")

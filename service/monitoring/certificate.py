@@ -56,9 +56,16 @@ class Certificate:
         left = self.test.labels_left(self.collected, self.alpha)[0]
         return np.where(self.possible, left, np.inf)
 
-    def kept_in(self, state: GroupEvidence) -> GroupEvidence:
-        """The evidence of a grouping with what a checkpoint keeps of the certificate."""
-        return replace(state, met=self.log_e, met_target=np.full(len(self.log_e), self.test.target))
+
+def kept_with(certificate: Certificate | None, state: GroupEvidence) -> GroupEvidence:
+    """The evidence of a grouping with what a checkpoint keeps of its certificate.
+
+    Without one, nothing is kept of an earlier one: labels in between would be missing from it.
+    """
+    count = len(state.labels)
+    if certificate is None:
+        return replace(state, met=np.zeros(count), met_target=np.full(count, np.nan))
+    return replace(state, met=certificate.log_e, met_target=np.full(count, certificate.test.target))
 
 
 def certificate_test(settings: ModelSettings, *, has_threshold: bool) -> CertificateTest | None:

@@ -19,7 +19,7 @@ from service.domain.arrays import Flags, Indices
 from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE, Places, request_place
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
-from service.monitoring.certificate import grouping_certificate
+from service.monitoring.certificate import grouping_certificate, kept_with
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
@@ -69,7 +69,7 @@ def model_evidence(
     numbers = {key: number for number, key in enumerate(order, start=1)}
     shared = Counter(base.keys[name] for name in labelled)
     labels_of = {
-        name: _labels_of(ledger, name, groups, unanswered, trimmed=name in twice)
+        name: _labels_of(ledger, name, groups, unanswered, trimmed=twice.get(name))
         for name, (groups, _) in labelled.items()
     }
     found: dict[str, GroupingEvidence] = {}
@@ -106,9 +106,8 @@ def model_evidence(
             until=min((until, *(place for (of, _), place in opened.items() if of in {key, ANY_GROUPING}))),
             before=last.certificate if last is not None and continues else None,
         )
-        if certificate is not None:
-            kept = certificate.kept_in(found[name].state)
-            found[name] = replace(found[name], certificate=certificate, state=kept)
+        kept = kept_with(certificate, found[name].state)
+        found[name] = replace(found[name], certificate=certificate, state=kept)
     return conclude(found, labels_of, settings, wrong_labels, before)
 
 
@@ -150,7 +149,7 @@ def due_checkpoint(
         wrong_labels=allowed_errors(settings, gold),
         until=place + 1,
     )
-    firsts = _first_places(ledger, _labelled(index, ledger, base, (), ()), {}, base)
+    firsts = _first_places(ledger, _labelled(index, ledger, base, (), {}), {}, base)
     return EvidenceCheckpoint(
         position=place,
         reference=reference,
@@ -204,14 +203,13 @@ def first_open(opened: Mapping[GroupKey, int], key: str, groups: Iterable[str]) 
     )
 
 
-def _may_count_twice(settings: ModelSettings, ledger: OutcomeLedger, base: Checkpoint) -> Collection[str]:
-    """Groupings in which a prediction may have two outcomes, of which the checkpoint may know one.
+def _may_count_twice(settings: ModelSettings, ledger: OutcomeLedger, base: Checkpoint) -> Mapping[str, bool]:
+    """Groupings in which a prediction may have two outcomes: those that labels are requested for.
 
-    Both of them count only in groupings that labels are requested for.
+    With each, whether one of them may be trimmed, as the checkpoint knows it.
     """
-    if not (ledger.samples_traffic and base.position):
-        return ()
-    return {assessment.asked_grouping for assessment in settings.assessments.values()}
+    asked = {assessment.asked_grouping for assessment in settings.assessments.values()}
+    return dict.fromkeys(asked, bool(base.position)) if ledger.samples_traffic else {}
 
 
 def _labelled(
@@ -219,12 +217,11 @@ def _labelled(
     ledger: OutcomeLedger,
     base: Checkpoint,
     unanswered: Collection[int],
-    twice: Collection[str],
+    twice: Mapping[str, bool],
 ) -> _Labelled:
     """Of every grouping with evidence the groups that have traffic, and which labels they have.
 
-    Items without a label for the reasons `unanswered` count as well. In the groupings `twice`, predictions
-    are left out of which the checkpoint may know another outcome.
+    Items without a label for the reasons `unanswered` count as well. `twice` is as of `_may_count_twice`.
     `OTHER` has no evidence: values come into it and leave it, so its labels are no even sample of it.
     """
     labelled: _Labelled = {}
@@ -235,7 +232,7 @@ def _labelled(
         groups = index[name]
         groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
         tallies = ledger.tallies(
-            name, groups.numbers, len(groups.names), unanswered=unanswered, trimmed=name in twice
+            name, groups.numbers, len(groups.names), unanswered=unanswered, trimmed=twice.get(name)
         )
         if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies
@@ -248,7 +245,7 @@ def _labels_of(
     groups: Groups,
     unanswered: Collection[int] = (),
     *,
-    trimmed: bool = False,
+    trimmed: bool | None = None,
 ) -> LabelsOf:
     def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
         cells = np.append(which, False)[groups.numbers]

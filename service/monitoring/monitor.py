@@ -80,6 +80,7 @@ class ModelMonitor:
             self.space,
             may_err=self.settings.labels_per_item.may_err,
             unrequested=None if unrequested is None else unrequested.items,
+            outcome_limit=self.outcome_limit,
         )
 
     def refresh(self, now: float) -> ModelSnapshot:

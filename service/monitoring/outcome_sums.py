@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from service.config.unrequested import ChosenBy
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, CellSpace
-from service.domain.request_order import NO_PLACE
 from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import (
@@ -23,6 +23,7 @@ from service.monitoring.outcome_aggregates import (
 )
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
+from service.monitoring.paired_outcomes import may_count_already
 from service.statistics.balance_heuristic import sums as summed
 from service.statistics.ratios import ratio
 
@@ -35,9 +36,15 @@ class SummedOutcomes(OutcomeFold):
     """
 
     def __init__(
-        self, space: CellSpace, *, may_err: bool = False, unrequested: ChosenBy | None = None
+        self,
+        space: CellSpace,
+        *,
+        may_err: bool = False,
+        unrequested: ChosenBy | None = None,
+        outcome_limit: int = sys.maxsize,
     ) -> None:
         super().__init__(space, may_err=may_err, unrequested=unrequested)
+        self._outcome_limit = outcome_limit  # about how many outcomes the stream keeps
         self.changes = ChangeMemory()  # what earlier rounds found
 
     @property
@@ -255,6 +262,12 @@ class SummedOutcomes(OutcomeFold):
         """What age leaves of every row [rows]."""
         return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
 
+    def _may_count_already(self, trimmed: bool) -> Flags:
+        """Rows that `may_count_already` [rows]."""
+        if self.unrequested is None:
+            return np.zeros(len(self._rows), np.bool_)
+        return may_count_already(self._rows, self._outcome_limit, trimmed=trimmed)
+
     def tallies(
         self,
         grouping: str,
@@ -262,33 +275,19 @@ class SummedOutcomes(OutcomeFold):
         group_count: int,
         *,
         unanswered: Collection[int] = (),
-        trimmed: bool = False,
+        trimmed: bool | None = None,
     ) -> SumTallies:
         """How many outcomes of a grouping's sample are in every group, and which [G].
 
         `groups` has the group of every label cell, or `group_count` of one that is in none [cells]. Those
-        without a label count for these reasons. If outcomes that count were `trimmed`, those are left out
-        whose prediction may be one of them.
+        without a label count for these reasons. Unless `trimmed` is None, those are left out whose prediction
+        may have another outcome that is not in the stream, now or later; it says whether some are gone.
         """
         of_sums = groups[self._sums.cells]
         asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources]
         asked &= self._counts(self._sums.true_classes, unanswered) & (of_sums < group_count)
         found = self._sums.tallies.of_groups(asked, of_sums, group_count)
-        if trimmed:
-            out = counting_in(asked, np.where(self._may_count_already(), self._rows["sum"], NONE))
+        if trimmed is not None:
+            out = counting_in(asked, np.where(self._may_count_already(trimmed), self._rows["sum"], NONE))
             found.remove(of_sums[self._rows["sum"][out]], self._rows.marks(out))
         return found
-
-    def _may_count_already(self) -> Flags:
-        """Rows whose prediction may have had another outcome that was trimmed [rows].
-
-        It would stand before the beginning of the stream, and be later than the prediction. If both outcomes
-        of a prediction are there, nothing was trimmed.
-        """
-        rows = self._rows
-        if self.unrequested is None or not len(rows):
-            return np.zeros(len(rows), np.bool_)
-        since = rows["milliseconds"][0] / 1_000
-        alone: Flags = rows["unrequested"] | (rows["place_in_traffic"] == NO_PLACE)
-        early: Flags = rows["predicted_at"] < since
-        return alone & early

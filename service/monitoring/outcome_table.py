@@ -201,7 +201,7 @@ class OutcomeLedger(SummedOutcomes):
         cells: Flags | None = None,
         *,
         unanswered: Collection[int] = (),
-        trimmed: bool = False,
+        trimmed: bool | None = None,
     ) -> LabelSequence:
         """The outcomes that count and are a random sample of a grouping's groups; in some of all [cells].
 
@@ -211,8 +211,8 @@ class OutcomeLedger(SummedOutcomes):
         asked = self.is_sample_of(grouping, unanswered=unanswered)[self._sums.sources]
         asked &= self._counts(self._sums.true_classes, unanswered)
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
-        if trimmed:
-            chosen = chosen[~self._may_count_already()[chosen]]
+        if trimmed is not None:
+            chosen = chosen[~self._may_count_already(trimmed)[chosen]]
         places, suspected = self._places(grouping)
         return LabelSequence(
             marks=self._rows.marks(chosen),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from service.domain.arrays import Indices, UInt64s
+from service.domain.arrays import Flags, Indices, UInt64s
 from service.domain.request_order import NO_PLACE
 from service.monitoring.label_encoding import LabelSources
 from service.monitoring.outcome_aggregates import (
@@ -34,6 +34,13 @@ UNREQUESTED_COLUMNS: Final = {
 `item` identifies the prediction: the same item, predicted at the same time. `paired` is an unrequested
 outcome that counts as part of a requested one. `place_in_traffic` is its place in the sample of all traffic,
 `NO_PLACE` of what is not in it.
+"""
+
+LATEST_SHARE: Final = 1 / 8
+"""Of the outcomes that the stream keeps, how many at most may stand between a prediction and its outcome.
+
+A checkpoint takes an outcome before three quarters of them have come after it, or a little later while older
+requests are open.
 """
 
 _WAITED: Final = {EXPIRED_CLASS: ABSENT_EXPIRED, SKIPPED_CLASS: ABSENT_SKIPPED}
@@ -126,3 +133,20 @@ def _first_of_each(items: UInt64s, rows: Indices) -> tuple[UInt64s, Indices]:
     """Items that some rows are of, ascending, and the first row of each."""
     found, first = np.unique(items[rows], return_index=True)
     return found, rows[first]
+
+
+def may_count_already(rows: OutcomeRows, outcome_limit: int, *, trimmed: bool) -> Flags:
+    """Rows whose prediction may have another outcome that was `trimmed`, or will be [rows].
+
+    That one stands before them, and later than the prediction; if both are there, nothing was trimmed. Of
+    the stream's `outcome_limit` outcomes, only `LATEST_SHARE` may stand between the prediction and a row that
+    counts. A checkpoint takes it long before the stream is trimmed of any of these. So no row counts at first
+    and later does not: then evidence would forget, and have another chance.
+    """
+    if not len(rows):
+        return np.zeros(0, np.bool_)
+    arrived = rows["milliseconds"] / 1_000
+    alone: Flags = rows["unrequested"] | (rows["place_in_traffic"] == NO_PLACE)
+    between = np.arange(len(rows)) - np.searchsorted(arrived, rows["predicted_at"])
+    out: Flags = between > outcome_limit * LATEST_SHARE
+    return alone & (out | (rows["predicted_at"] < arrived[0])) if trimmed else alone & out

@@ -232,6 +232,7 @@ def test_rows_that_most_models_have_no_use_for_are_collapsed() -> None:
         "Costs",
         "Vendors",
         "Annotators and vendors",
+        "Labels without a request",
     }
 
 

@@ -166,7 +166,11 @@ def test_a_certificate_begins_again_once_a_reference_is_set() -> None:
     np.testing.assert_allclose(found.log_e, certificate(labels(30, begin=30)).log_e)
 
 
-def kept(entries: list[OutcomeEntry], settings: ModelSettings = MODEL) -> EvidenceCheckpoint:
+def kept(
+    entries: list[OutcomeEntry],
+    settings: ModelSettings = MODEL,
+    checkpoint: EvidenceCheckpoint | None = None,
+) -> EvidenceCheckpoint:
     ledger = ledger_of(entries)
     found = due_checkpoint(
         settings=settings,
@@ -174,7 +178,7 @@ def kept(entries: list[OutcomeEntry], settings: ModelSettings = MODEL) -> Eviden
         ledger=ledger,
         open_requests={},
         reference=None,
-        checkpoint=None,
+        checkpoint=checkpoint,
         outcome_limit=LIMIT,
     )
     assert found is not None
@@ -193,6 +197,13 @@ def test_evidence_for_one_threshold_is_none_for_another() -> None:
     higher = certificate(left, checkpoint=checkpoint, settings=model(alerts={"min_accuracy": 0.81}))
     assert regions(certificate(left, checkpoint=checkpoint)) == [True] * 3
     assert regions(higher) == [False] * 3
+
+
+def test_labels_of_a_time_without_a_threshold_are_not_left_out_of_a_certificate() -> None:
+    said = [outcome(number, right=not 90 <= number < 180, region="north") for number in range(190)]
+    checkpoint = kept(said[:180], model(alerts={}), kept(said[:90]))
+    left = [entry for entry in said if entry.fact.requested_at >= 150]
+    assert not certificate(left, checkpoint=checkpoint).shown.any()
 
 
 def test_a_group_that_arrives_later_has_to_be_shown_too() -> None:

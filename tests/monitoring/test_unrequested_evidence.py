@@ -267,3 +267,31 @@ def test_a_prediction_of_which_one_outcome_was_trimmed_counts_once(lag: int, *, 
     assert found["class"].state.labels.max() == 200  # nobody requests labels by class
     if not census_first or lag <= 3:
         assert found["region"].state.labels.max() == 200
+
+
+@pytest.mark.parametrize("ago", [10, 60, 130, 190, 500])
+def test_an_outcome_that_has_counted_goes_on_to_count(ago: int) -> None:
+    """In a grouping that labels are requested for, where the census comes so many outcomes late."""
+    limit, every, counted = 200, 20, 0.0
+    entries = [entry(number, True, region="north", ago=float(ago)) for number in range(1_000)]
+    checkpoint, ledger = None, OutcomeLedger(SPACE, unrequested="census", outcome_limit=limit)
+    for begin in range(0, len(entries), every):
+        ledger.fold(entries[begin : begin + every])
+        ledger.forget(entries[max(0, begin + every - limit)].position)
+        ledger.place()
+        due = due_checkpoint(
+            settings=MODEL,
+            index=index_of(ledger),
+            ledger=ledger,
+            open_requests={},
+            reference=None,
+            checkpoint=checkpoint,
+            outcome_limit=limit,
+        )
+        checkpoint = due or checkpoint
+        found = evidence(ledger, checkpoint).get("region")
+        now = 0.0 if found is None else float(found.state.labels.sum())
+        assert now >= counted
+        counted = now
+    # Before the first ones there was nothing that could be trimmed.
+    assert counted == (len(entries) if ago <= limit / 8 else limit / 8 + 1)

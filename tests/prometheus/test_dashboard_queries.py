@@ -93,6 +93,8 @@ OF_VENDORS = (
     'credence_challenge_labels{grouping="site",group="east"} >= 3',
     "credence_vendor_agreement_mean_ratio",
     "credence_label_alpha_mean",
+    "credence_label_error_bound_correct_ratio",
+    "credence_label_error_bound_incorrect_ratio",
     "credence_vendor_reliability_below_threshold_probability",
     "credence_vendor_api_waits",
     f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
@@ -135,7 +137,9 @@ OF_ANNOTATORS = (
     "credence_vendor_agreement_",
     "credence_vendor_annotators",
     "credence_vendor_answer_",
+    "credence_vendor_gold_",
     "credence_label_a",
+    "credence_label_error_",
     "credence_alert_min_reliability_",
 )
 

@@ -57,7 +57,8 @@ CROWD: dict[str, Any] = {
     "alerts": {"min_reliability": 0.8},
     "assessments": {
         "ask": {
-            "budget": {"labels": 60, "per_days": 1, "burst": 1.0, "reserve": 0.0},
+            "budget": {"labels": 400, "per_days": 1, "burst": 1.0, "reserve": 0.0},
+            "max_in_flight": 80,
             "lease_seconds": 60,
         },
     },
@@ -94,6 +95,18 @@ def contested(number: int) -> dict[str, Any]:
     }
 
 
+def gold_mail(number: int) -> dict[str, Any]:
+    """A mail that nobody errs about, and what it is: half of them are predicted incorrectly."""
+    item, truth = mail(of := 900_000 + 10 * (number // 9) + 1 + number % 9)
+    other = {"spam": "ham", "ham": "spam"}[truth]
+    return {
+        "item_id": f"mail-{of}",
+        "predicted_class": other if number % 2 else truth,
+        "score": item["score"],
+        "true_class": truth,
+    }
+
+
 class VendorLabelled:
     """The deployment, and the vendor who labels for it.
 
@@ -108,6 +121,13 @@ class VendorLabelled:
         # The prior that is learned takes most of a round, most of all where people may err.
         models = {"mail": MODEL, "contest": CONTEST, "crowd": CROWD}
         document["models"] = {name: model | {"prior": PRIOR} for name, model in models.items()}
+        gold = self.deployment.folder / "gold.jsonl"
+        gold.write_text("".join(f"{json.dumps(gold_mail(number))}\n" for number in range(1, 200)))
+        learned = CROWD["labels_per_item"] | {
+            "max_error": "learned",
+            "gold": {"file": str(gold), "share": 0.5},
+        }
+        document["models"]["crowd"]["labels_per_item"] = learned
         document["vendors"] = {"acme": VENDORS["acme"]}
         document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
         document["schedule"]["performance_seconds"] = 2

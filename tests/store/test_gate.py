@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -268,3 +270,22 @@ def test_a_command_line_that_is_not_valid_is_no_answer(capsys: pytest.CaptureFix
         main(["gate"])
     assert ended.value.code == 3
     assert "--model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--bogus"], ["extra"]])
+def test_an_option_that_gate_does_not_know_is_no_answer(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["gate", "--model", "m", *words])
+    assert ended.value.code == 3
+    assert words[0] in capsys.readouterr().err
+
+
+def test_an_answer_that_cannot_be_written_is_none(pipeline: Pipeline) -> None:
+    words = ["gate", "--config", str(pipeline.config), "--model", "m"]
+    code = f"from service.app.cli import main; raise SystemExit(main({words!r}))"
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 3
+    assert b"cannot be written" in ended.stderr
