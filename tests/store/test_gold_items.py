@@ -11,6 +11,7 @@ from store_site import NOW, Record, Site, message, outcomes, page, record
 from service.monitoring import label_truth
 from service.monitoring.label_truth import KnownItems
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.request_builder import Drawer
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import activity
 from service.serving.documents.models import model_state
@@ -165,6 +166,18 @@ def test_gold_items_are_anywhere_among_the_requests_of_a_round(connection: Conne
     labelling.round()
     is_gold = [item in GOLD for item in labelling.opened()]
     assert len({*is_gold[:10]}) == len({*is_gold[10:20]}) == len({*is_gold[20:]}) == 2
+
+
+def test_any_of_the_items_of_a_round_may_stay_in_the_pool_for_gold_items(connection: Connection) -> None:
+    labelling = Labelling(connection)
+    issuer = labelling.monitor.issuer
+    drawer = Drawer(issuer.requests, [0], issuer.pool_ids["all"])
+    order = [item.record.item_id for item in drawer.draw(["all"] * len(USUAL)) if item is not None]
+    labelling.round()
+    labelling.round()
+    usual = set(labelling.opened()) - set(GOLD)
+    assert usual <= set(order[:20])
+    assert usual != set(order[: len(usual)]), "not the last ones alone"
 
 
 def test_the_order_of_gold_items_follows_from_the_hash_key_and_not_from_the_file(
