@@ -11,7 +11,7 @@ from store_site import NOW, Record, Site, message, outcomes, page, record
 from service.monitoring import label_truth
 from service.monitoring.label_truth import KnownItems
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.request_builder import Drawer
+from service.monitoring.request_builder import Drawer, Pooled
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import activity
 from service.serving.documents.models import model_state
@@ -166,6 +166,27 @@ def test_gold_items_are_anywhere_among_the_requests_of_a_round(connection: Conne
     labelling.round()
     is_gold = [item in GOLD for item in labelling.opened()]
     assert len({*is_gold[:10]}) == len({*is_gold[10:20]}) == len({*is_gold[20:]}) == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "requested"),
+    [
+        (b'{ "text": "caf\\u00e9 a\\/b", "size": 1.50E2 }', '{"text":"café a/b","size":150.0}'),
+        (b'"{ \\"text\\": 1 }"', '"{ \\"text\\": 1 }"'),  # a string, as of a CSV file, stays one
+        (b"123456789012345678901234567890", "123456789012345678901234567890"),
+        (b"[1e999, 1]", "[1e999, 1]"),  # what cannot be read stays as it is
+    ],
+)
+def test_the_spelling_of_a_payload_does_not_show_who_wrote_it(
+    connection: Connection, sent: bytes, requested: str
+) -> None:
+    labelling = Labelling(
+        connection, gold=[GoldItem(PoolRecord("g", "cat", 0.75, 0.0, {}, payload=sent), "cat")]
+    )
+    builder, item = labelling.monitor.issuer.builder, labelling.gold[0]
+    pooled = Pooled(0, b"all", 0, item.record)
+    for made in (builder.gold_request(item, "ask", now=NOW), builder.request(pooled, "ask", "all", now=NOW)):
+        assert f'"payload":{requested}' in made.message.decode()
 
 
 def test_any_of_the_items_of_a_round_may_stay_in_the_pool_for_gold_items(connection: Connection) -> None:
