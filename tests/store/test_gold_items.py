@@ -307,6 +307,20 @@ def test_a_gold_request_that_expires_is_no_missing_answer_and_is_not_repeated(co
     assert labelling.known() is None
 
 
+def test_a_gold_request_that_waits_is_no_sign_that_labels_are_missing(connection: Connection) -> None:
+    labelling = only_gold(connection, "g1")
+    assert labelling.round().assessments["ask"].oldest_request_at is not None
+    for item in set(labelling.opened()) - {"g1"}:
+        labelling.label(item)
+    labelling.now += 600
+    asked_at = labelling.round().trends.asked_at
+    labelling.now += 600
+    snapshot = labelling.round()
+    assert snapshot.assessments["ask"].open_requests == 1
+    assert snapshot.assessments["ask"].oldest_request_at is None
+    assert snapshot.trends.asked_at == asked_at
+
+
 def test_labels_that_are_applied_again_count_once(connection: Connection) -> None:
     labelling = only_gold(connection, "g1")
     request = request_id_of("m", "g1")
