@@ -385,6 +385,22 @@ def test_a_prediction_of_an_item_that_was_gold_first_gets_no_outcome(connection:
     assert "g1" not in {each.fact.item_id for each in ledger.recent}
 
 
+def test_an_item_that_was_gold_is_not_requested_for_the_model_when_its_record_was_dropped(
+    connection: Connection,
+) -> None:
+    labelling = only_gold(connection, "g1", budget=200)
+    for item in labelling.opened():
+        labelling.label(item)
+    place = locate_record(request_id_of("m", "g1"))
+    connection.client.hdel(labelling.site.keys("m").asked(place.bucket), place.field)
+    labelling.site.requests("m").remove_published([*labelling.site.requests("m").read_outbox()])
+    labelling.site.take_in([record(offset, message(item)) for offset, item in enumerate([*USUAL, "g1", "j"])])
+    for _ in range(4):
+        labelling.round()
+    assert "j" in labelling.opened()
+    assert "g1" not in labelling.opened()
+
+
 def test_a_gold_label_counts_with_the_true_class_that_the_file_had(connection: Connection) -> None:
     labelling = only_gold(connection, "g1")
     labelling.restart([gold_item("g1", "dog"), gold_item("g2")])
