@@ -68,7 +68,7 @@ class AssessmentSnapshot:
     in_flight: Floats  # requests waiting for an answer, per group [G]
     open_requests: int  # of all groups, those without traffic included
     budget: BudgetState
-    oldest_request_at: float | None  # when the oldest request in flight was first issued; None without one
+    oldest_request_at: float | None  # of requests in flight for others than gold items; None without any
     events: dict[str, int]  # number of its requests, by event
     extreme: Floats | None  # P(group is among the top m) [G], for identification
     ranks: Estimate | None  # of the groups [G], counted from 1 at that end; for identification
@@ -118,7 +118,7 @@ def assessment_snapshot(
         in_flight=in_flight,
         open_requests=len(opened),
         budget=budget_state(name, settings, requests, now=now, traffic=traffic),
-        oldest_request_at=min((request.requested_at for request in opened), default=None),
+        oldest_request_at=min((one.requested_at for one in opened if not one.gold), default=None),
         events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
         extreme=extreme,
         ranks=ranks,

@@ -31,7 +31,8 @@ class CountTrends:
     """What the counts of one model say about the last day and a half."""
 
     traffic_at: float | None = None  # when predictions last came, about; None before the first
-    asked_at: float | None = None  # when a label request was last open or issued; None before the first
+    # when a label request, other than for a gold item, was last open or issued; None before the first
+    asked_at: float | None = None
     # the same, as of a day ago; None if none was in the twelve hours before
     asked_a_day_ago: float | None = None
     # requests that expired in the last day, of assessments of which few were answered in that time
@@ -59,10 +60,12 @@ def counts_at(
     issued = sum(count for (event, _), count in requests.tallies.items() if event in {"issued", "reissued"})
     # Without a history there is no telling when they came: recently, for all that is known.
     traffic_at = (now if predictions else None) if last is None else last.traffic_at
-    asked_at = (now if requests.open else None) if last is None else last.asked_at
+    # Labels of gold items are no labels of the model, so requests for them are not missed.
+    is_asking = any(not one.gold for one in requests.open.values())
+    asked_at = (now if is_asking else None) if last is None else last.asked_at
     if last is not None and predictions != last.predictions:
         traffic_at = now
-    if requests.open or (last is not None and issued != last.issued):
+    if is_asking or (last is not None and issued != last.issued):
         asked_at = now
     found = {} if last is None else dict(last.short)
     for assessment, count in short.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,11 +14,20 @@ from service.monitoring.outcome_rows import NONE, GrowingColumns, position_key
 from service.statistics.label_errors import GoldCounts, WrongLabels, learned, stated
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry, Position
+from service.store.records import EXPIRED
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
-_COLUMNS = {"entry": np.int64, "predicted": np.int16, "true": np.int16, "place": np.uint64}
-"""Of every gold item that was requested; `place` is that of its first request among all requests."""
+_COLUMNS = {
+    "entry": np.int64,
+    "predicted": np.int16,
+    "true": np.int16,
+    "place": np.uint64,
+    "answered": np.bool_,
+    "wrong": np.bool_,
+}
+"""Of every gold item whose first request has ended: `place` is that of this request among all requests,
+`answered` is false if it expired, and `wrong` is whether it was skipped or its label was ever wrong."""
 
 
 class GoldLabels:
@@ -43,6 +51,7 @@ class GoldLabels:
         """Take in a further entry about a gold item, in the stream's order."""
         if entry.of != entry.position:
             self._labels.revise(entry)
+            self._note_wrong(entry)
             return
         self._labels.add([entry])
         if entry.item is None:
@@ -52,7 +61,19 @@ class GoldLabels:
                 predicted=[self._class_index.get(fact.predicted_class, NONE)],
                 true=[self._class_index.get(fact.gold, NONE)],
                 place=[request_place(fact.requested_at, fact.request_id)],
+                answered=[entry.label.unanswered != EXPIRED],
+                wrong=[entry.label.true_class != fact.gold],
             )
+
+    def _note_wrong(self, revision: OutcomeEntry) -> None:
+        """Let a first label that is corrected to a wrong one count as wrong from now on.
+
+        One that was wrong stays so: evidence has counted labels of usual items as they were, too.
+        """
+        entries, key = self._items["entry"], position_key(revision.of)
+        row = int(np.searchsorted(entries, key))
+        if row < len(entries) and entries[row] == key and revision.label.true_class:
+            self._items["wrong"][row] |= revision.label.true_class != revision.fact.gold
 
     def forget(self, first: Position) -> None:
         """Drop items before this position of the stream, which are trimmed, with their labels."""
@@ -60,12 +81,15 @@ class GoldLabels:
         self._items.forget(int(np.searchsorted(self._items["entry"], position_key(first))))
 
     def counts(self, *, after: int, until: int) -> GoldCounts:
-        """First labels about items whose requests have places between these two."""
-        if (known := self.items(at=math.inf)) is None:
-            return GoldCounts()
-        places = self._items["place"][known.labelled.rows]
-        counted = (places > after) & (places < until)
-        correct, wrong = known.is_correct[counted], known.is_wrong[known.is_first][counted]
+        """First requests with places between these two that were answered or skipped.
+
+        Those count as wrong that were skipped, whatever was answered later, or whose label was wrong at any
+        time, before a correction or a retraction. Items of a class that the model has no more are left out.
+        """
+        known = self._items
+        counted = known["answered"] & (known["place"] > after) & (known["place"] < until)
+        counted &= (known["predicted"] != NONE) & (known["true"] != NONE)
+        correct, wrong = (known["predicted"] == known["true"])[counted], known["wrong"][counted]
         which = (correct, correct & wrong, ~correct, ~correct & wrong)
         return GoldCounts(*(int(np.count_nonzero(each)) for each in which))
 
@@ -106,7 +130,7 @@ def gold_counts(
     *,
     until: int = NO_PLACE,
 ) -> GoldCounts:
-    """First labels about gold items ever, in the order of their requests: up to the first that is open.
+    """First requests for gold items ever, in the order of their requests: up to the first that is open.
 
     `open_requests`, by id, were read before the outcomes. Requests from the place `until` on are left out. As
     all evidence, it is continued from a checkpoint of the same reference.

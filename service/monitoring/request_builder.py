@@ -30,6 +30,9 @@ from service.store.request_registry import request_id_of
 from service.store.requests import Draw, DueRequest, OpenRequest, Renewal, RequestStore
 from service.store.shards import pool_field, split_drawn_entry
 
+_LONGEST_GROWN = 100_000
+"""Bytes up to which a payload may get longer: `1e15` is written out, and Kafka bounds messages."""
+
 
 @dataclass(frozen=True)
 class Pooled:
@@ -178,7 +181,7 @@ class RequestBuilder:
             "attempt": 1,
         }
         if record.payload:
-            message["payload"] = msgspec.Raw(record.payload)
+            message["payload"] = msgspec.Raw(_canonical(record.payload))
         if record.payload_uri:
             message["payload_uri"] = record.payload_uri
         if settings.reveal_prediction:
@@ -277,6 +280,18 @@ def _message_again(message: bytes, vendor: str, **changes: object) -> tuple[byte
         changes["vendor"] = vendor
     keys |= {name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}
     return encode_json(keys), msgspec.json.decode(keys["item_id"], type=str)
+
+
+def _canonical(payload: bytes) -> bytes:
+    """A JSON text as everybody's is written: its spaces, escapes and numbers say nothing of who wrote it.
+
+    One with a number that is no float, or that cannot be read for another reason, stays as it is.
+    """
+    try:
+        text = encode_json(msgspec.json.decode(payload))
+    except (ValueError, RecursionError):
+        return payload
+    return text if len(text) <= max(len(payload), _LONGEST_GROWN) else payload
 
 
 def _iso(seconds: float) -> str:

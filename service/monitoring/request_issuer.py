@@ -190,15 +190,17 @@ class RequestIssuer:
     def _with_gold(self, draws: list[Draw], name: str, first: int, *, now: float) -> list[Draw]:
         """The same draws, with some of those from number `first` on replaced by gold items.
 
-        The last ones stay in their pools, so the sample is not changed. Gold items are at random places, as
-        requests are published in their order.
+        A random part of these stays in the pools: they are in the order in which they were named, so leaving
+        the last ones would change the sample. Gold items are at random places, as requests are published in
+        their order.
         """
         settings = self.builder.settings.labels_per_item.gold
         if settings is None:
             return draws
         wanted = min(int(self.rng.binomial(len(draws), settings.share)), len(draws) - first)
         items = self.gold.next(wanted)
-        mixed = draws[: len(draws) - len(items)]
+        left = {*self.rng.choice(np.arange(first, len(draws)), len(items), replace=False).tolist()}
+        mixed = [draw for place, draw in enumerate(draws) if place not in left]
         for item in items:
             place = int(self.rng.integers(first, len(mixed), endpoint=True))
             mixed.insert(place, self.builder.gold_request(item, name, now=now))

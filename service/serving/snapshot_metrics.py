@@ -134,7 +134,7 @@ ASSESSMENT = MetricTable[AssessmentSnapshot](_ASSESSMENT, (
     Metric("credence_assessment_budget_available_labels", "labels", "Labels that may be requested now, for any group: a budget that renews is spread over its period.", lambda state: state.budget.available),
     Metric("credence_assessment_budget_reserve_labels", "labels", "Labels left in this period that only suspected groups may get.", lambda state: state.budget.reserve),
     Metric("credence_requests_open", "requests", "Label requests that wait for an answer.", lambda state: state.open_requests),
-    Metric("credence_requests_oldest_timestamp_seconds", "seconds", "When the oldest label request that waits for an answer was first issued; absent while none waits.", lambda state: state.oldest_request_at),
+    Metric("credence_requests_oldest_timestamp_seconds", "seconds", "When the oldest label request that waits for an answer was first issued, gold items left out; absent while none waits.", lambda state: state.oldest_request_at),
 ))
 EVENTS = MetricTable[int]((*_ASSESSMENT, "event"), (
     Metric("credence_requests_total", "requests", "Events of label requests, in all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired. Without those of gold items.", lambda count: count),

@@ -64,7 +64,10 @@ def stated(share: float) -> WrongLabels:
 
 
 class GoldCounts(NamedTuple):
-    """First labels about gold items: all of them and wrong ones, by whether the prediction is correct."""
+    """First labels about gold items: all of them and wrong ones, by whether the prediction is correct.
+
+    A skipped request counts as a wrong label.
+    """
 
     of_correct: int = 0
     wrong_of_correct: int = 0

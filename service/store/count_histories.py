@@ -25,7 +25,8 @@ class CountsAt(msgspec.Struct, frozen=True, array_like=True):
         answered: those that were answered, corrected or skipped, by assessment.
         short: draws that found no item, by assessment.
         traffic_at: when predictions had last come, as far as it is known; None before the first.
-        asked_at: when a label request was last open or issued; None before the first.
+        asked_at: when a label request, other than for a gold item, was last open or issued; None before the
+            first.
         not_joined: unrequested labels that found no prediction, by reason.
     """
 

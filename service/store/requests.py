@@ -211,7 +211,7 @@ class RequestStore(ModelStore):
             return []
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.outcomes]
-        names.append(keys.barred)
+        names += [keys.barred, keys.gold]
         arguments: list[Argument] = [epoch, payment.window, payment.labels, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
         arguments += [self._outcome_limit, payment.stored, payment.from_reserve]

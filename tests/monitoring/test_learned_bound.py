@@ -16,7 +16,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.label_errors import GoldCounts
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
-from service.store.records import EXPIRED, Fact, LabelFact
+from service.store.records import EXPIRED, SKIPPED, Fact, LabelFact
 from service.store.requests import OpenRequest
 
 POLICY = LabelsPerItem(gold=GoldSettings(file="gold.jsonl"), max_error="learned")
@@ -70,6 +70,38 @@ def test_a_further_label_of_a_gold_item_does_not_count() -> None:
     first = gold(1, "cat")
     second = msgspec.structs.replace(gold(2, "dog"), fact=first.fact, item=first.position)
     assert counts([first, second]) == GoldCounts(1, 0, 0, 0)
+
+
+def revised(first: OutcomeEntry, label: str, number: int) -> OutcomeEntry:
+    """A correction of a label; a retraction, if the label is empty."""
+    given = LabelFact(label, float(number), "ana")
+    return msgspec.structs.replace(first, position=(number, 2), label=given)
+
+
+def test_a_wrong_label_counts_as_wrong_whatever_corrects_or_retracts_it_later() -> None:
+    entries = [gold(1, "dog"), gold(2, "dog"), gold(3, "cat", true="dog"), gold(4, "cat")]
+    later = [revised(entries[0], "cat", 5), revised(entries[1], "", 6), revised(entries[2], "dog", 7)]
+    assert counts([*entries, *later]) == counts(entries) == GoldCounts(3, 2, 1, 1)
+
+
+def test_a_right_label_counts_as_wrong_from_a_wrong_correction_on() -> None:
+    entries = [gold(1, "cat"), gold(2, "cat")]
+    wrong = revised(entries[0], "dog", 3)
+    assert counts([*entries, wrong]) == GoldCounts(2, 1, 0, 0)
+    assert counts([*entries, wrong, revised(entries[0], "cat", 4)]) == GoldCounts(2, 1, 0, 0)
+
+
+def test_a_right_label_that_is_retracted_counts_as_it_was_and_a_further_one_does_not_replace_it() -> None:
+    first = gold(1, "cat")
+    second = msgspec.structs.replace(gold(2, "dog"), fact=first.fact, item=first.position)
+    later = [revised(first, "", 3), revised(second, "bird", 4)]
+    assert counts([first, second, *later]) == GoldCounts(1, 0, 0, 0)
+
+
+def test_a_gold_item_that_is_skipped_counts_as_wrong_also_if_it_is_answered_later() -> None:
+    skipped = msgspec.structs.replace(gold(1, ""), label=LabelFact("", 1.0, "ana", unanswered=SKIPPED))
+    assert counts([skipped, gold(2, "cat")]) == GoldCounts(2, 1, 0, 0)
+    assert counts([skipped, gold(2, "cat"), revised(skipped, "cat", 3)]) == GoldCounts(2, 1, 0, 0)
 
 
 def evidence_of(

@@ -11,6 +11,7 @@ from store_site import NOW, Record, Site, message, outcomes, page, record
 from service.monitoring import label_truth
 from service.monitoring.label_truth import KnownItems
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.request_builder import Drawer, Pooled
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import activity
 from service.serving.documents.models import model_state
@@ -167,6 +168,39 @@ def test_gold_items_are_anywhere_among_the_requests_of_a_round(connection: Conne
     assert len({*is_gold[:10]}) == len({*is_gold[10:20]}) == len({*is_gold[20:]}) == 2
 
 
+@pytest.mark.parametrize(
+    ("sent", "requested"),
+    [
+        (b'{ "text": "caf\\u00e9 a\\/b", "size": 1.50E2 }', '{"text":"café a/b","size":150.0}'),
+        (b'"{ \\"text\\": 1 }"', '"{ \\"text\\": 1 }"'),  # a string, as of a CSV file, stays one
+        (b"123456789012345678901234567890", "123456789012345678901234567890"),
+        (b"[1e999, 1]", "[1e999, 1]"),  # what cannot be read stays as it is
+    ],
+)
+def test_the_spelling_of_a_payload_does_not_show_who_wrote_it(
+    connection: Connection, sent: bytes, requested: str
+) -> None:
+    labelling = Labelling(
+        connection, gold=[GoldItem(PoolRecord("g", "cat", 0.75, 0.0, {}, payload=sent), "cat")]
+    )
+    builder, item = labelling.monitor.issuer.builder, labelling.gold[0]
+    pooled = Pooled(0, b"all", 0, item.record)
+    for made in (builder.gold_request(item, "ask", now=NOW), builder.request(pooled, "ask", "all", now=NOW)):
+        assert f'"payload":{requested}' in made.message.decode()
+
+
+def test_any_of_the_items_of_a_round_may_stay_in_the_pool_for_gold_items(connection: Connection) -> None:
+    labelling = Labelling(connection)
+    issuer = labelling.monitor.issuer
+    drawer = Drawer(issuer.requests, [0], issuer.pool_ids["all"])
+    order = [item.record.item_id for item in drawer.draw(["all"] * len(USUAL)) if item is not None]
+    labelling.round()
+    labelling.round()
+    usual = set(labelling.opened()) - set(GOLD)
+    assert usual <= set(order[:20])
+    assert usual != set(order[: len(usual)]), "not the last ones alone"
+
+
 def test_the_order_of_gold_items_follows_from_the_hash_key_and_not_from_the_file(
     connection: Connection,
 ) -> None:
@@ -273,6 +307,20 @@ def test_a_gold_request_that_expires_is_no_missing_answer_and_is_not_repeated(co
     assert labelling.known() is None
 
 
+def test_a_gold_request_that_waits_is_no_sign_that_labels_are_missing(connection: Connection) -> None:
+    labelling = only_gold(connection, "g1")
+    assert labelling.round().assessments["ask"].oldest_request_at is not None
+    for item in set(labelling.opened()) - {"g1"}:
+        labelling.label(item)
+    labelling.now += 600
+    asked_at = labelling.round().trends.asked_at
+    labelling.now += 600
+    snapshot = labelling.round()
+    assert snapshot.assessments["ask"].open_requests == 1
+    assert snapshot.assessments["ask"].oldest_request_at is None
+    assert snapshot.trends.asked_at == asked_at
+
+
 def test_labels_that_are_applied_again_count_once(connection: Connection) -> None:
     labelling = only_gold(connection, "g1")
     request = request_id_of("m", "g1")
@@ -335,6 +383,22 @@ def test_a_prediction_of_an_item_that_was_gold_first_gets_no_outcome(connection:
     ledger = OutcomeLedger(labelling.site.space("m"), may_err=True)
     ledger.fold(page(labelling.site).entries)
     assert "g1" not in {each.fact.item_id for each in ledger.recent}
+
+
+def test_an_item_that_was_gold_is_not_requested_for_the_model_when_its_record_was_dropped(
+    connection: Connection,
+) -> None:
+    labelling = only_gold(connection, "g1", budget=200)
+    for item in labelling.opened():
+        labelling.label(item)
+    place = locate_record(request_id_of("m", "g1"))
+    connection.client.hdel(labelling.site.keys("m").asked(place.bucket), place.field)
+    labelling.site.requests("m").remove_published([*labelling.site.requests("m").read_outbox()])
+    labelling.site.take_in([record(offset, message(item)) for offset, item in enumerate([*USUAL, "g1", "j"])])
+    for _ in range(4):
+        labelling.round()
+    assert "j" in labelling.opened()
+    assert "g1" not in labelling.opened()
 
 
 def test_a_gold_label_counts_with_the_true_class_that_the_file_had(connection: Connection) -> None:

@@ -9,10 +9,11 @@
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; entries of further draws of an item are added
 --      8 barred     hash    request id -> digests of those who have labelled its item
+--      9 gold       set     ids of the first requests of gold items that cannot be requested any more
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py),
 --      claimable set of its vendor (zset  request id, by when it may be claimed (s); `open`: none)
 --      of an item that was labelled: labelled hash and undecided set (see apply_labels.lua) in place of the first two
---      of a gold item: gold set (ids of the first requests of gold items that cannot be requested any more), twice
+--      of a gold item: the gold set, twice
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
 --      7 records that an asked hash may hold  8 outcomes to keep, about
 --      9 the bucket's record as it was read  10 first candidates that the reserve pays
@@ -21,9 +22,11 @@
 --      asked hash, item digest, fact, message, open JSON, deadline, whether it is a gold item (1); of an item that was
 --      labelled, '' and the id of its first request in place of the first two; of a gold item, '' twice
 -- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
--- Only a gold item that was requested before is not: it may be a usual item, too. Events of gold items are counted apart.
+-- Only a gold item that was requested before is not: it may be a usual item, too. And an item of the pool that was gold is
+-- drawn in vain, also once its record has gone. Events of gold items are counted apart.
 -- A draw changes no sketch: their owner takes the items in the drawn list out of them.
--- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn or decided by then), 'shared'
+-- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, it was drawn or decided by then, or it was
+-- gold), 'shared'
 -- (its item was requested before) or 'budget' (it is spent, or its bucket has changed); or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
 if epoch < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
@@ -146,7 +149,7 @@ local has_bucket = ARGV[11] ~= ''
 if has_bucket and (redis.call('HGET', KEYS[5], bucket) or '') ~= ARGV[9] then limit = 0 end
 local statuses = {}
 for c = 0, tonumber(ARGV[15]) - 1 do
-  local k, a = 9 + 5 * c, 16 + 10 * c
+  local k, a = 10 + 5 * c, 16 + 10 * c
   local pool, drawn, request, asked, claimable = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4]
   local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local is_gold = ARGV[a + 9] == '1'
@@ -158,6 +161,9 @@ for c = 0, tonumber(ARGV[15]) - 1 do
     status = 'shared'
     take(drawn, sketch, item, id)
     share(record, request, id, ARGV[a + 5], ARGV[a + 7])
+  elseif sketch ~= '' and redis.call('SISMEMBER', KEYS[9], id) == 1 then
+    status = 'gone'
+    take(drawn, sketch, item, id)
   elseif used >= limit then
     status = 'budget'
   else
