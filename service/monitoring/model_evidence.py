@@ -96,7 +96,8 @@ def model_evidence(
             reference=reference,
             before=last,
         )
-        continues = last is not None and last.continues(watched, reference, wrong_labels).all()
+        alike = None if last is None or last.watched.names != watched.names else last
+        continues = alike is not None and alike.continues(watched, reference, wrong_labels).all()
         certificate = grouping_certificate(
             watched,
             labels_of[name],
@@ -104,7 +105,7 @@ def model_evidence(
             settings=settings,
             reference=reference,
             until=min((until, *(place for (of, _), place in opened.items() if of in {key, ANY_GROUPING}))),
-            before=last.certificate if last is not None and continues else None,
+            before=alike.certificate if alike is not None and continues else None,
         )
         kept = kept_with(certificate, found[name].state)
         found[name] = replace(found[name], certificate=certificate, state=kept)

@@ -34,11 +34,12 @@ def evidence(
     checkpoint: EvidenceCheckpoint | None = None,
     reference: ReferenceWindow | None = None,
     before: Mapping[str, GroupingEvidence] | None = None,
+    has_traffic: bool = True,
 ) -> dict[str, GroupingEvidence]:
     ledger = ledger_of(entries)
     return model_evidence(
         settings=settings,
-        index=index_of(ledger),
+        index=index_of(ledger) if has_traffic else index_of(ledger, []),
         ledger=ledger,
         open_requests=opened or {},
         reference=reference,
@@ -127,6 +128,15 @@ def test_without_news_a_round_computes_nothing() -> None:
     entries = labels(30)
     before = evidence(entries)
     assert certificate(entries, before=before) is before["region"].certificate
+
+
+def test_without_traffic_nothing_is_shown_of_any_group() -> None:
+    entries, checkpoint = labels(120), kept(labels(120))
+    before = evidence(entries, checkpoint=checkpoint)
+    without = evidence(entries, checkpoint=checkpoint, before=before, has_traffic=False)
+    found = without["region"].certificate
+    assert found is not None
+    assert not found.shown.size
 
 
 def test_a_corrected_label_counts_as_if_it_had_been_right_from_the_start() -> None:
