@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import msgspec
@@ -209,13 +210,15 @@ labels = st.lists(
 )
 
 
-def trimmed_evidence(entries: list[OutcomeEntry], every: int) -> dict[str, GroupingEvidence]:
-    """From a stream that keeps few outcomes, and the checkpoint."""
-    checkpoint, ledger = None, OutcomeLedger(SPACE, unrequested="census")
+def rounds(
+    entries: list[OutcomeEntry], limit: int, every: int
+) -> Iterator[tuple[OutcomeLedger, EvidenceCheckpoint | None]]:
+    """The ledger of a stream that keeps few outcomes, and the checkpoint, after each few entries."""
+    checkpoint, ledger = None, OutcomeLedger(SPACE, unrequested="census", outcome_limit=limit)
     for begin in range(0, len(entries), every):
         ledger.fold(entries[begin : begin + every])
         if begin + every < len(entries):
-            ledger.forget(entries[max(0, begin + every - LIMIT)].position)
+            ledger.forget(entries[max(0, begin + every - limit)].position)
         ledger.place()
         due = due_checkpoint(
             settings=MODEL,
@@ -224,10 +227,16 @@ def trimmed_evidence(entries: list[OutcomeEntry], every: int) -> dict[str, Group
             open_requests={},
             reference=None,
             checkpoint=checkpoint,
-            outcome_limit=LIMIT,
+            outcome_limit=limit,
         )
         if due is not None:  # as it is stored
             checkpoint = msgspec.msgpack.decode(msgspec.msgpack.encode(due), type=EvidenceCheckpoint)
+        yield ledger, checkpoint
+
+
+def trimmed_evidence(entries: list[OutcomeEntry], every: int) -> dict[str, GroupingEvidence]:
+    """From a stream that keeps few outcomes, and the checkpoint."""
+    *_, (ledger, checkpoint) = rounds(entries, LIMIT, every)
     return evidence(ledger, checkpoint)
 
 
@@ -272,23 +281,9 @@ def test_a_prediction_of_which_one_outcome_was_trimmed_counts_once(lag: int, *, 
 @pytest.mark.parametrize("ago", [10, 60, 130, 190, 500])
 def test_an_outcome_that_has_counted_goes_on_to_count(ago: int) -> None:
     """In a grouping that labels are requested for, where the census comes so many outcomes late."""
-    limit, every, counted = 200, 20, 0.0
+    limit, counted = 200, 0.0
     entries = [entry(number, True, region="north", ago=float(ago)) for number in range(1_000)]
-    checkpoint, ledger = None, OutcomeLedger(SPACE, unrequested="census", outcome_limit=limit)
-    for begin in range(0, len(entries), every):
-        ledger.fold(entries[begin : begin + every])
-        ledger.forget(entries[max(0, begin + every - limit)].position)
-        ledger.place()
-        due = due_checkpoint(
-            settings=MODEL,
-            index=index_of(ledger),
-            ledger=ledger,
-            open_requests={},
-            reference=None,
-            checkpoint=checkpoint,
-            outcome_limit=limit,
-        )
-        checkpoint = due or checkpoint
+    for ledger, checkpoint in rounds(entries, limit, 20):
         found = evidence(ledger, checkpoint).get("region")
         now = 0.0 if found is None else float(found.state.labels.sum())
         assert now >= counted
