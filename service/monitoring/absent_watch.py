@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +14,6 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.weighted_labels import model_requested_items
 from service.store.outcome_entries import Position
-
-log = logging.getLogger(__name__)
 
 _FIRST_LEARNED_FROM: Final = 300
 """Strata of items that the first learning uses: it keeps the round waiting, and the next one uses all."""
@@ -35,7 +32,10 @@ class AbsentWatch:
 
     def __post_init__(self) -> None:
         self._learning = BackgroundLearning[LearnedAccuracies](
-            self.executor, self.rest_seconds, self._log_failure
+            self.executor,
+            self.rest_seconds,
+            model=self.model,
+            what="items without a label could not be learned of",
         )
 
     @property
@@ -62,10 +62,3 @@ class AbsentWatch:
         is_all = not is_first or items.requested_strata <= _FIRST_LEARNED_FROM
         chosen = items if is_all else items.even_part(_FIRST_LEARNED_FROM)
         return Lesson(partial(learn_accuracies, chosen), is_all=is_all)
-
-    def _log_failure(self, error: BaseException) -> None:
-        log.error(
-            "items without a label could not be learned of; what was learned before is used",
-            extra={"model": self.model},
-            exc_info=error,
-        )

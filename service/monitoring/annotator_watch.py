@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from service.monitoring.label_truth import (
 )
 from service.monitoring.outcome_table import OutcomeLedger
 
-log = logging.getLogger(__name__)
-
 _FIRST_LEARNED_FROM: Final = 500
 """Items that the first learning uses: it keeps the round waiting, and the next one uses all."""
 
@@ -53,7 +50,10 @@ class AnnotatorWatch:
 
     def __post_init__(self) -> None:
         self._learning = BackgroundLearning[LearnedAnnotators](
-            self.executor, self.rest_seconds, self._log_failure
+            self.executor,
+            self.rest_seconds,
+            model=self.model,
+            what="the reliability of annotators could not be learned",
         )
 
     @property
@@ -84,13 +84,6 @@ class AnnotatorWatch:
             settings=self.settings,
         )
         return Lesson(learn, is_all=len(items.rows) <= most)
-
-    def _log_failure(self, error: BaseException) -> None:
-        log.error(
-            "the reliability of annotators could not be learned; what was learned before is used",
-            extra={"model": self.model},
-            exc_info=error,
-        )
 
     def _groupings(self, index: GroupIndex, ledger: OutcomeLedger) -> list[str]:
         """The groupings between whose groups accuracies may differ.

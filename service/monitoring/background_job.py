@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
 
 
 class ImmediateExecutor(Executor):
@@ -73,12 +76,11 @@ class BackgroundLearning(Generic[Result]):
         learned: the latest result; None before the first one, and without data.
     """
 
-    def __init__(
-        self, executor: Executor, rest_seconds: float, on_failure: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, executor: Executor, rest_seconds: float, *, model: str, what: str) -> None:
         self._executor = executor
         self._rest_seconds = rest_seconds
-        self._on_failure = on_failure
+        self._model = model
+        self._what = what  # begins what is logged of a failure
         self._forget()
 
     def _forget(self) -> None:
@@ -118,4 +120,9 @@ class BackgroundLearning(Generic[Result]):
             self.learned = ended.result()
         else:
             self._learned_from = None
-            self._on_failure(error)
+            log.error(
+                "%s; what was learned before is used",
+                self._what,
+                extra={"model": self._model},
+                exc_info=error,
+            )
