@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import redis
 
@@ -91,3 +91,8 @@ class EmbeddedRedisCluster:
 def _complete(client: redis.Redis) -> bool:
     logged = client.execute_command("CLUSTER", "INFO")
     return b"cluster_state:ok" in logged and f"cluster_known_nodes:{_NODES}".encode() in logged
+
+
+def redis_settings(server: EmbeddedRedis | EmbeddedRedisCluster, prefix: str) -> dict[str, Any]:
+    """The section `redis` of a configuration."""
+    return {"url": server.url, "prefix": prefix, "cluster": isinstance(server, EmbeddedRedisCluster)}

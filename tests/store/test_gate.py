@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from redis_cluster import EmbeddedRedisCluster
+from redis_cluster import EmbeddedRedisCluster, redis_settings
 from store_site import NOW, Record, Site, message, record
 
 from service.app.cli import main
@@ -95,11 +95,7 @@ def pipeline(
     capsys: pytest.CaptureFixture[str],
 ) -> Pipeline:
     config = tmp_path / "credence.yaml"
-    redis = {
-        "url": redis_server.url,
-        "prefix": connection.prefix,
-        "cluster": isinstance(redis_server, EmbeddedRedisCluster),
-    }
+    redis = redis_settings(redis_server, connection.prefix)
     models = {"m": MODEL}
     document = {"redis": redis, "models": models, "bounds": {"lateness_hours": None}}
     config.write_text(json.dumps(document), encoding="utf-8")

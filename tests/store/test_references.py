@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from redis_cluster import EmbeddedRedisCluster
+from redis_cluster import EmbeddedRedisCluster, redis_settings
 from store_site import NOW, Site
 
 from service.app.cli import main
@@ -45,11 +45,7 @@ def desk(
     capsys: pytest.CaptureFixture[str],
 ) -> Desk:
     config = tmp_path / "credence.yaml"
-    redis = {
-        "url": redis_server.url,
-        "prefix": connection.prefix,
-        "cluster": isinstance(redis_server, EmbeddedRedisCluster),
-    }
+    redis = redis_settings(redis_server, connection.prefix)
     config.write_text(json.dumps({"redis": redis, "models": MODELS}), encoding="utf-8")
     return Desk(config, capsys)
 
