@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
-from service.domain.assessments import METRICS, Metric, Policy, Task
+from service.domain.assessments import METRICS, Aim, Metric, Policy, Task
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.domain.groupings import ALL
 
@@ -139,7 +139,15 @@ class PolicySettings(AssessmentSettings):
     """Settings of assessments whose requests a policy directs; those of other tasks are planned."""
 
     policy: Policy = "thompson"
-    """how the groups that are labelled next are chosen; `certify` requests what a certificate still lacks"""
+    """how the groups that are labelled next are chosen; `certify` requests what a certificate still lacks,
+    and `adaptive` what narrows a measure of task performance most"""
+
+    @field_validator("policy")
+    @classmethod
+    def _narrows_performance_alone(cls, policy: Policy, info: ValidationInfo) -> Policy:
+        if policy == "adaptive" and info.data.get("task") != "performance":
+            raise ValueError("adaptive requires the task performance")
+        return policy
 
     @property
     def reserved_labels(self) -> int:
@@ -189,6 +197,10 @@ class PerformanceSettings(PolicySettings):
     task: Literal["performance"] = "performance"
     metric: Metric = "precision_recall"
     """always `precision_recall`"""
+    policy: Policy = "adaptive"
+    """how the scores that are labelled next are chosen; `adaptive` narrows the aim most"""
+    aim: Aim = "f1"
+    """the measure at the threshold that adaptive labels narrow"""
     positive_class: ClassName
     """the positive class, one of the model's classes"""
     threshold: Probability = 0.5

@@ -137,6 +137,9 @@ class DriftSettings(Frozen):
 
 
 _LONGEST_DAYS = 3_650.0
+_TAILS = (0.0003, 0.001, 0.003, 0.01, 0.03)
+"""Edges of score bins below the tenth, by default: a rare class is searched among low scores."""
+
 _PARTS = 7
 """Half-lives of draws, and windows of drift, in `find_within_days`."""
 
@@ -147,7 +150,8 @@ class ModelSettings(Frozen):
     classes: list[ClassName] = Field(min_length=2, max_length=10_000)
     """all classes, in order"""
     score_bins: int | list[float] = 10
-    """number of equal-width score bins, or their inner edges"""
+    """number of equal-width score bins, or their inner edges; default: 10, and finer at both ends of the
+    scale with task performance"""
     groupings: dict[Name, GroupingSettings] = Field(default_factory=dict)
     """groupings of the model's traffic, by name"""
     assessments: dict[Name, AnyAssessment] = Field(default_factory=dict)
@@ -242,9 +246,12 @@ class ModelSettings(Frozen):
     @property
     def score_edges(self) -> tuple[float, ...]:
         """Inner edges of the score bins."""
-        if isinstance(self.score_bins, int):
-            return tuple(i / self.score_bins for i in range(1, self.score_bins))
-        return tuple(self.score_bins)
+        if not isinstance(self.score_bins, int):
+            return tuple(self.score_bins)
+        edges = {i / self.score_bins for i in range(1, self.score_bins)}
+        if self.positive_class is not None and "score_bins" not in self.model_fields_set:
+            edges |= {*_TAILS, *(1 - tail for tail in _TAILS)}
+        return tuple(sorted(edges))
 
     def assessments_of(self, task: type[_Assessment]) -> dict[str, _Assessment]:
         """The assessments of one task, by name."""

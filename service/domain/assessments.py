@@ -12,7 +12,10 @@ Task = Literal["estimation", "identification", "comparison", "performance", "ens
 Metric = Literal[
     "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
 ]
-Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb", "certify"]
+Policy = Literal[
+    "thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb", "certify", "adaptive"
+]
+Aim = Literal["f1", "precision", "recall", "false_positive_rate"]
 
 METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),

@@ -20,10 +20,12 @@ from service.domain.cells import OTHER
 from service.monitoring.budget import BudgetState, budget_state
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.reference_filling import ReferenceFilling
+from service.monitoring.score_gains import ScoreGains
 from service.monitoring.suspected_groups import Aim
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
 from service.statistics.estimate import Estimate
+from service.statistics.narrowing import NarrowMeasure
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
 from service.statistics.questions import Question, Task
 from service.statistics.tasks import TASKS
@@ -76,6 +78,7 @@ class AssessmentSnapshot:
     next: Floats | None  # probability that a group is asked next [G]; None while the policy can ask none
     aim: Aim | None  # None while no group of the grouping has drifted
     filling: ReferenceFilling | None  # of the references of its groups; None without traffic
+    gains: ScoreGains | None  # of labels by score, for performance once it is learned
 
 
 def assessment_snapshot(
@@ -90,6 +93,7 @@ def assessment_snapshot(
     aim: Aim | None = None,
     filling: ReferenceFilling | None = None,
     traffic: Sequence[tuple[float, int]] = (),
+    gains: ScoreGains | None = None,
 ) -> AssessmentSnapshot:
     """State of an assessment, from estimates and requests.
 
@@ -125,11 +129,12 @@ def assessment_snapshot(
         compared=_compared(settings, grouping)
         if isinstance(settings, ComparisonSettings) and grouping
         else None,
-        next=next_label_probabilities(settings, grouping, in_flight, rng, aim, filling=filling)
+        next=next_label_probabilities(settings, grouping, in_flight, rng, aim, filling=filling, gains=gains)
         if grouping
         else None,
         aim=aim,
         filling=filling,
+        gains=gains,
     )
 
 
@@ -169,25 +174,32 @@ class AcquisitionState:
 
 
 def acquisition_state(
-    settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats
+    settings: AssessmentSettings,
+    grouping: GroupingSnapshot,
+    in_flight: Floats,
+    gains: ScoreGains | None = None,
 ) -> AcquisitionState | None:
     """What an assessment's policy decides on, with a copy of the estimates of its grouping.
 
-    Of every group, `in_flight` requests wait for an answer [G]. None while a group that it compares has no
-    traffic, and where labels are planned instead: of ensembles and challenges.
+    Of every group, `in_flight` requests wait for an answer [G]; `gains` are what labels by score are worth.
+    None while a group that it compares has no traffic, and where labels are planned instead: of ensembles and
+    challenges.
     """
     if not isinstance(settings, PolicySettings):
         return None
     task = _task_of(settings, grouping)
     if task is None:
         return None
+    beliefs = _beliefs_of(task, grouping)
+    if settings.policy == "adaptive" and gains is not None:
+        task, beliefs = NarrowMeasure(task.question), gains.of(grouping.groups)
     weights = grouping.beliefs.shares[None]
     available, relevant = weights > 0, task.relevant(1)
     if relevant is not None:
         available &= relevant
     if (large := available & (grouping.predictions >= FEWEST_PREDICTIONS)).any():
         available = large
-    situation = Situation(_beliefs_of(task, grouping), weights, available, _labels_left(grouping))
+    situation = Situation(beliefs, weights, available, _labels_left(grouping))
     for group in np.repeat(np.arange(len(grouping.groups)), in_flight.astype(np.intp)):
         situation.expect(np.array([group]))
     return AcquisitionState(task, POLICIES[settings.policy](), situation)
@@ -235,13 +247,13 @@ def next_label_probabilities(
     aim: Aim | None = None,
     *,
     filling: ReferenceFilling | None = None,
+    gains: ScoreGains | None = None,
 ) -> Floats | None:
     """Probability that every group is asked next [G]; None while the policy can ask none.
 
-    A policy that names several groups at a step counts as asking one of them. Of every group, `in_flight`
-    requests wait for an answer [G].
+    A policy that names several groups at a step counts as asking one of them.
     """
-    state = acquisition_state(settings, grouping, in_flight)
+    state = acquisition_state(settings, grouping, in_flight, gains)
     if state is None:
         return None
     size = len(grouping.groups)

@@ -20,6 +20,7 @@ from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.positive_items import UnclearItems, imputed_positives, unclear_items
+from service.monitoring.score_gains import ScoreGains, score_gains
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.performance import (
     Costs,
@@ -29,11 +30,10 @@ from service.statistics.binary.performance import (
     performance,
 )
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, ScoreBins, bin_scores
-from service.statistics.binary.score_mixture import MixtureFit, fit_unlabelled
+from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
 from service.statistics.binary.semi_supervised import (
     MIXTURE_DRAWS,
-    ScorePosterior,
-    learn_scores,
+    ScoreLearner,
     pooled_posterior,
 )
 from service.statistics.estimate import Band, Estimate
@@ -58,6 +58,7 @@ class PerformanceFacts:
     weights: Floats  # how much of the traffic each represents
     labels: Ints  # `POSITIVE`, `NEGATIVE` or `UNLABELLED`
     label_weights: Floats  # as how many labels each counts
+    score_edges: tuple[float, ...]  # of the groups that labels are requested by
     imputed: Sequence[Ints] = ()  # the labels, once for every imputation; none where labels are the truth
     unclear: UnclearItems | None = None  # if some requested items may have either class
 
@@ -87,6 +88,7 @@ class PerformanceSnapshot:
     model: str  # name of the way to see the scores that has most of the weight, or `average`
     weights: Mapping[str, float]  # of these ways, by name
     mixture: MixtureFit  # parameters and fit of the mixture of two classes
+    gains: ScoreGains  # what further labels are worth
 
     @property
     def misfit(self) -> bool:
@@ -147,6 +149,7 @@ def performance_facts(
     return PerformanceFacts(
         scores=np.clip(own, 0.0, 1.0),
         weights=_stood_for(traffic, np.concatenate((item_cells, cells, alone))),
+        score_edges=space.score_edges,
         labels=labels(scored.true_classes == number),
         label_weights=np.concatenate((np.ones(len(item_cells)), worth, np.ones(len(alone)))),
         imputed=[labels(each) for each in imputed],
@@ -206,8 +209,13 @@ def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> 
     return balanced * freshness * ratio(total, squares, 0.0)[strata]
 
 
-def _learned(facts: PerformanceFacts, threshold: float, rng: np.random.Generator) -> ScorePosterior:
-    """Posterior of the class behind every score; the mixture over all imputations, if there are any."""
+def _learning(
+    facts: PerformanceFacts, threshold: float, rng: np.random.Generator
+) -> tuple[ScoreLearner, list[tuple[Floats, Floats]]]:
+    """What learns the class behind every score, and positive and negative labels of every bin to learn from.
+
+    There are as many of these as imputations, or one where labels are the truth.
+    """
 
     def bins(labels: Ints) -> ScoreBins:
         return bin_scores(
@@ -218,13 +226,10 @@ def _learned(facts: PerformanceFacts, threshold: float, rng: np.random.Generator
             thresholds=[threshold],
         )
 
-    if not facts.imputed:
-        return learn_scores(bins(facts.labels), rng)
-    unlabelled = fit_unlabelled(bins(facts.labels), rng, draws=MIXTURE_DRAWS, unit=True)
-    draws = -(-_DRAWS // len(facts.imputed))
-    return pooled_posterior(
-        [learn_scores(bins(labels), rng, draws=draws, unlabelled=unlabelled) for labels in facts.imputed]
-    )
+    every = [bins(labels) for labels in facts.imputed or [facts.labels]]
+    mixture = fit_mixture(every[0], rng, draws=MIXTURE_DRAWS, unit=True)
+    learner = ScoreLearner(every[0], mixture, threshold=threshold)
+    return learner, [(each.positives, each.negatives) for each in every]
 
 
 _NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
@@ -242,7 +247,9 @@ def assess_performance(
 
     `interval` is the probability inside intervals.
     """
-    posterior = _learned(facts, settings.threshold, rng)
+    learner, labels = _learning(facts, settings.threshold, rng)
+    draws = -(-_DRAWS // len(labels))
+    posterior = pooled_posterior([learner.learn(*each, rng, draws=draws) for each in labels])
     unclear = None
     if facts.unclear is not None:
         unclear = facts.unclear.shares(posterior.bins.scores, len(posterior.probabilities), rng)
@@ -279,4 +286,5 @@ def assess_performance(
         model=posterior.model,
         weights=posterior.weights,
         mixture=posterior.mixture,
+        gains=score_gains(learner, labels, facts.score_edges, settings, rng),
     )

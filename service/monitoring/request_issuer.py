@@ -155,7 +155,7 @@ class RequestIssuer:
             draws = _found(draw(planned[:wanted].tolist()))
         elif (challenge := snapshot.challenges.get(name)) is not None:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
-        elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
+        elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight, state.gains)):
             wants = _Wanted(available, reserve, most)
             draws, aimed, filled = self._follow(draw, asking, state, wants)
             wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)

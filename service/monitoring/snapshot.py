@@ -208,6 +208,7 @@ def take_snapshot(
             if assessment.asked_grouping in groupings
             else None,
             traffic=(*facts.predictions_by_time, (now, facts.traffic.traffic.predictions)),
+            gains=performances[name].gains if name in performances else None,
         )
         for name, assessment in settings.assessments.items()
     }

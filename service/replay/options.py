@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from service.domain.assessments import METRICS, Policy
+from service.domain.assessments import METRICS, Aim, Policy
 from service.domain.errors import RecordingError
 from service.replay.option_types import (
     class_or_all,
@@ -63,6 +63,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "top_m": 1,
     "region": 0.05,
     "interval": 0.95,
+    "aim": "f1",
     "runs": 100,
 }
 """Of options that some task refuses, so that argparse must not fill them in."""
@@ -99,7 +100,7 @@ _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "estimation": _OF_GROUPS,
     "identification": (*_OF_GROUPS, "top_m", "extreme", "costs"),
     "comparison": _OF_GROUPS,
-    "performance": (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
+    "performance": (*_OF_ONE_CLASS, "threshold", "target", "decision_values", "policy", "aim"),
     "ensemble": (*_OF_ONE_CLASS, "ensemble"),
     "challenge": ("region", "interval"),
     ANNOTATORS: ("labels", "interval", "skipped", "expired"),
@@ -132,6 +133,8 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
             )
     if options.task != CERTIFICATE and "certify" in given.get("policy", ()):
         raise RecordingError("--policy", f"certify asks for a certificate; add --task {CERTIFICATE}")
+    if options.task != "performance" and "adaptive" in given.get("policy", ()):
+        raise RecordingError("--policy", "adaptive asks for precision and recall; add --task performance")
     more = {"challenge": {"region": MARGIN}, FAULT: OF_FAULT}.get(options.task, {})
     if "group_by" in given and "grouping" in given:
         raise RecordingError("--group-by", "--grouping says what tells groups apart; leave one of them out")
@@ -259,8 +262,14 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group(
         "of the task performance",
-        "Precision, recall and F1 of one class against all others: from few random labels and all scores,\n"
-        "and from the labels alone; both are held against all labels of the pool.",
+        "Precision, recall and F1 of one class against all others, from few labels and all scores, held\n"
+        "against all labels of the pool. Labels are random, or with --policy adaptive of the items that\n"
+        "narrow a measure most.",
+    )
+    group.add_argument(
+        "--aim",
+        choices=get_args(Aim),
+        help=f"measure at the threshold that adaptive labels narrow (default: {DEFAULTS['aim']})",
     )
     group.add_argument(
         "--threshold",

@@ -1,9 +1,9 @@
 """How well few labels tell the performance of a binary classifier: many runs, held against all labels.
 
-In every run so many items are labelled at random, and the precision-recall curve is estimated twice: from
-these labels alone, and from them and the scores of all items
-(`service/statistics/binary/semi_supervised.py`). The truth is the pool's own curve. So Welinder, Welling and
-Perona measure it (CVPR 2013, section 4.3): by the area between the estimated and the true curve.
+In every run so many items are labelled, at random or as a policy chooses, and the precision-recall curve is
+estimated from these labels and the scores of all items (`service/statistics/binary/semi_supervised.py`), and,
+where labels are random, from labels alone. The truth is the pool's own curve. So Welinder, Welling and Perona
+measure it (CVPR 2013, section 4.3): by the area between the estimated and the true curve.
 """
 
 from __future__ import annotations
@@ -14,22 +14,32 @@ from functools import cached_property
 
 import numpy as np
 
-from service.domain.arrays import Flags, Floats
+from service.domain.arrays import Flags, Floats, Ints
+from service.domain.assessments import Aim
+from service.replay.items_to_label import RANDOM, ItemsToLabel
 from service.replay.workers import Workers
 from service.statistics.binary.performance import Performance, Target, choose_threshold, performance
-from service.statistics.binary.score_bins import UNLABELLED, bin_scores
-from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
-from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, ScorePosterior, learn_scores
+from service.statistics.binary.score_bins import ScoreBins, bin_scores
+from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
+from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, WAYS, ScoreLearner, ScorePosterior
 from service.statistics.estimate import Band, Estimate
 
 RECALLS: Floats = np.linspace(0.005, 0.995, 199)
 """Where curves are compared."""
 
-AT_THRESHOLD = ("precision", "recall", "f1")
+_DRAWS = 400  # of the posterior
+
+AT_THRESHOLD = ("precision", "recall", "f1", "false_positive_rate")
 """What is estimated at the operating threshold."""
+
+SQUARED_ERROR = "_squared_error"
+"""Suffix of measures whose mean is a squared error."""
 
 _ROUNDING = 1e-9
 """An interval whose ends coincide with the truth holds it, however they were added up."""
+
+_NEGLIGIBLE = 1e-3
+"""An interval that misses the truth by this share of it is not wrong: that matters to rates near 0 alone."""
 
 
 @dataclass(frozen=True)
@@ -86,51 +96,69 @@ class PerformanceStudy:
     target: Target | None = None  # to choose a threshold by; none is chosen without
     mass: float = 0.95  # probability inside intervals
     seed: int = 0
+    policy: str = RANDOM  # by which items are labelled: `RANDOM` or `ADAPTIVE`
+    aim: Aim = "f1"  # the measure that labels are chosen for
 
-    @property
-    def unlabelled(self) -> UnlabelledFit:
+    @cached_property
+    def bins(self) -> ScoreBins:
+        """The pool's scores, without labels."""
+        return bin_scores(self.scores.scores, thresholds=(self.threshold,), unit=self.scores.unit)
+
+    @cached_property
+    def mixture(self) -> MixtureFit:
         """What the scores tell by themselves."""
-        pool = self.scores
-        bins = bin_scores(pool.scores, thresholds=(self.threshold,), unit=pool.unit)
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
-        return fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=pool.unit)
+        rng = np.random.default_rng(
+            np.random.SeedSequence(self.seed, spawn_key=(self.scores.positive_class,))
+        )
+        return fit_mixture(self.bins, rng, draws=MIXTURE_DRAWS, unit=self.scores.unit)
 
     def run(self, labels: int, workers: Workers, name: str = "") -> list[Run]:
         """All runs with so many labels."""
         # Scores tell the same in all runs, so that is learned here and not in each.
-        unlabelled = self.unlabelled
+        mixture = self.mixture
         numbers = range(self.runs)
-        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], name)
+        return workers.each(run_once, [(self, mixture, labels, number) for number in numbers], name)
 
 
-def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:
+def run_once(study: PerformanceStudy, mixture: MixtureFit, labels: int, number: int) -> Run:
     """One run: a function of its arguments alone, whoever runs it."""
     pool = study.scores
     seed = np.random.SeedSequence(study.seed, spawn_key=(pool.positive_class, labels, number))
     rng = np.random.default_rng(seed)
-    drawn = rng.choice(pool.size, labels, replace=False)
-    known = np.full(pool.size, UNLABELLED)
-    known[drawn] = pool.positive[drawn]
-    bins = bin_scores(pool.scores, known, thresholds=(study.threshold,), unit=pool.unit)
-    posterior = learn_scores(bins, rng, unit=pool.unit, unlabelled=unlabelled)
+    learner = ScoreLearner(study.bins, mixture, unit=pool.unit, threshold=study.threshold)
+    items = ItemsToLabel(learner, pool.scores, pool.positive, rng)
+    drawn = items.draw(labels, study.policy, study.aim)
+    posterior = learner.learn(items.positives, items.negatives, rng, draws=_DRAWS)
     believed = performance(posterior, rng)
     band = Band.of(believed.precision_at_recall(RECALLS), study.mass)
-    alone = label_only_precision(pool.scores[drawn], pool.positive[drawn], RECALLS)
-    truth, some = pool.true_precision, pool.positive[drawn].any()
-    areas = {"label_only_area": area(alone, truth), "area": area(band.median, truth)}
+    truth = pool.true_precision
     measures = {
-        **areas,
-        # Labels of which none is positive cost labels alone so much that nothing else is seen in a mean.
-        **{f"{name}_if_positive": each if some else np.nan for name, each in areas.items()},
-        "positive_label": float(some),
+        "area": area(band.median, truth),
+        **_of_labels_alone(study, drawn),
         "band_width": float(np.mean(band.upper - band.lower)),
         "band_coverage": float(_held(band, truth).mean()),
         **_at_threshold(study, believed),
         **_making(posterior),
     }
+    measures["area_if_positive"] = measures["area"] if measures["positive_label"] else np.nan
     if study.target is not None:
         measures |= _chosen(pool, study.target, believed)
     return Run(measures, band)
+
+
+def _of_labels_alone(study: PerformanceStudy, drawn: Ints) -> dict[str, float]:
+    """The area that labels alone leave; they estimate nothing where they are not random."""
+    pool, some = study.scores, bool(study.scores.positive[drawn].any())
+    alone = np.nan
+    if study.policy == RANDOM:
+        estimated = label_only_precision(pool.scores[drawn], pool.positive[drawn], RECALLS)
+        alone = area(estimated, pool.true_precision)
+    return {
+        "label_only_area": alone,
+        # Labels of which none is positive cost labels alone so much that nothing else is seen in a mean.
+        "label_only_area_if_positive": alone if some else np.nan,
+        "positive_label": float(some),
+    }
 
 
 def label_only_precision(scores: Floats, positive: Flags, recalls: Floats) -> Floats:
@@ -154,32 +182,34 @@ def area(estimated: Floats, true: Floats) -> float:
     return float(np.abs(estimated - true).mean())
 
 
-def _held(interval: Estimate | Band, truth: Floats) -> Flags:
+def _held(interval: Estimate | Band, truth: Floats | float) -> Flags:
     """Where the interval holds the truth."""
-    return np.asarray((interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING), np.bool_)
+    near = _ROUNDING + _NEGLIGIBLE * truth
+    return np.asarray((interval.lower - near <= truth) & (truth <= interval.upper + near), np.bool_)
 
 
 def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, float]:
-    """Whether intervals at the operating threshold hold the truth; and that of the prevalence."""
+    """Whether intervals at the threshold hold the truth, their widths and errors; and the prevalence."""
     pool, truth = study.scores, study.scores.truth
     at, truly_at = (pool.position(each, study.threshold) for each in (believed, truth))
-    held = {}
+    found = {}
     for name in AT_THRESHOLD:
-        true = getattr(truth, name)[0, truly_at]
+        # Where nothing is called positive, there is no precision to be right about.
+        exists = name != "precision" or truth.called[0, truly_at] > 0
+        true = getattr(truth, name)[0, truly_at] if exists else np.nan
         interval = Estimate.of(getattr(believed, name)[:, at], study.mass)
-        held[f"{name}_coverage"] = float(_held(interval, true))
-    if not truth.called[0, truly_at]:
-        # Nothing is called positive, so there is no precision to be right about.
-        held["precision_coverage"] = np.nan
+        found[f"{name}_coverage"] = float(_held(interval, true)) if exists else np.nan
+        found[f"{name}_width"] = float(interval.upper - interval.lower) if exists else np.nan
+        found[f"{name}{SQUARED_ERROR}"] = float((interval.mean - true) ** 2)
     prevalence = Estimate.of(believed.prevalence, study.mass)
-    return held | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
+    return found | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
 
 
 def _making(posterior: ScorePosterior) -> dict[str, float]:
     """How the estimate came about."""
     mixture = posterior.mixture
     return {
-        **{f"weight_{name}": weight for name, weight in posterior.weights.items()},
+        **{f"weight_{name}": posterior.weights.get(name, 0.0) for name in WAYS},
         "separation": mixture.separation,
         "misfit_p_value": mixture.misfit_p_value,
         "effective_draws": mixture.draws.effective,

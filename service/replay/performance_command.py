@@ -11,14 +11,19 @@ import numpy as np
 
 from service.domain.errors import RecordingError
 from service.replay import plots
+from service.replay.items_to_label import ADAPTIVE, RANDOM
 from service.replay.one_class import SECOND, TWO_CLASSES, class_rows, label_counts, positive_classes
-from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
+from service.replay.performance import RECALLS, SQUARED_ERROR, BinaryScores, PerformanceStudy, Run
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
 from service.replay.workers import Workers
+from service.statistics.binary.semi_supervised import WAYS
 
 _PLAIN = ("separation", "misfit_p_value", "effective_draws")
 """Measures that are no shares."""
+
+_WORDS = {"precision": "precision", "recall": "recall", "f1": "F1", "false_positive_rate": "FPR"}
+"""Columns of the measures at the threshold."""
 
 
 @dataclass(frozen=True)
@@ -39,29 +44,37 @@ def performance_tables(recording: Recording, options: argparse.Namespace, crew: 
     Raises:
         RecordingError: an option or the recording cannot be used for this task.
     """
-    found = {}
-    for study in list(_studies(recording, options)):
-        name = f"{recording.name} class {study.scores.positive_class}"
-        runs = {labels: study.run(labels, crew, f"{name}, {labels} labels") for labels in study.labels}
-        found[study.scores.positive_class] = Found(study, runs)
-    if options.plots:
-        draw_performance(recording.name, found, options.plots)
-    return performance_summary(recording.name, found)
+    tables = []
+    for policy in dict.fromkeys(options.policy or [RANDOM]):
+        found = {}
+        name = recording.name if policy == RANDOM else f"{recording.name}, {policy}"
+        for study in list(_studies(recording, options, policy)):
+            of_class = f"{name} class {study.scores.positive_class}"
+            runs = {count: study.run(count, crew, f"{of_class}, {count} labels") for count in study.labels}
+            found[study.scores.positive_class] = Found(study, runs)
+        if options.plots:
+            draw_performance(name.replace(", ", "-"), found, options.plots)
+        tables += performance_summary(name, found)
+    return tables
 
 
-def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[PerformanceStudy]:
+def _studies(recording: Recording, options: argparse.Namespace, policy: str) -> Iterator[PerformanceStudy]:
     labels = label_counts(options, recording.size, recording.name, f"it has {recording.size} items")
     threshold = options.threshold
     if threshold is None:
         threshold = 0.0 if options.decision_values else 0.5
     if not options.decision_values and not 0 <= threshold <= 1:
         raise RecordingError("--threshold", f"{threshold:g} is no probability; give one within 0 and 1")
+    if policy not in {RANDOM, ADAPTIVE}:
+        raise RecordingError("--policy", f"performance is learned by {RANDOM} or {ADAPTIVE}, not {policy}")
     for number in positive_classes(recording, options):
         yield PerformanceStudy(
             scores=_scores(recording, number, options),
             labels=labels,
             runs=options.runs,
             threshold=threshold,
+            policy=policy,
+            aim=options.aim,
             target=options.target,
             mass=options.interval,
             seed=options.seed,
@@ -128,17 +141,24 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
             f"share of {percent} intervals that hold the truth, %",
             {
                 "precision at recall": "band_coverage",
-                "precision": "precision_coverage",
-                "recall": "recall_coverage",
-                "F1": "f1_coverage",
+                **{words: f"{name}_coverage" for name, words in _WORDS.items()},
                 "prevalence": "prevalence_coverage",
             },
-            f"First: of the band, over {len(RECALLS)} recalls. "
-            f"Precision, recall and F1 are those at the threshold {study.threshold:g}.",
+            f"First: of the band, over {len(RECALLS)} recalls. The next four are those at the threshold "
+            f"{study.threshold:g}. A miss by less than a thousandth of the truth does not count.",
+        ),
+        table(
+            f"root mean squared error at the threshold {study.threshold:g}, x 100",
+            {words: f"{name}{SQUARED_ERROR}" for name, words in _WORDS.items()},
+            "Of posterior means.",
+        ),
+        table(
+            f"mean width of {percent} intervals at the threshold {study.threshold:g}, x 100",
+            {words: f"{name}_width" for name, words in _WORDS.items()},
         ),
         table(
             "weights of the four ways to see the scores, %",
-            {each: f"weight_{each}" for each in ("calibrated", "informed", "mixture", "ranked")},
+            {each: f"weight_{each}" for each in WAYS},
         ),
         table(
             "the mixture of two distributions",
@@ -168,6 +188,8 @@ def _figures(found: Sequence[Found], labels: int) -> dict[str, Cell]:
     figures: dict[str, Cell] = {}
     for name in found[0].runs[labels][0].measures:
         mean = _mean([each.mean(labels, name) for each in found])
+        if name.endswith(SQUARED_ERROR):
+            mean = float(np.sqrt(mean))
         figures[name] = None if np.isnan(mean) else mean if name in _PLAIN else 100 * mean
     for suffix in ("", "_if_positive"):
         alone, ours = figures[f"label_only_area{suffix}"], figures[f"area{suffix}"]

@@ -151,6 +151,21 @@ class CertifyPolicy:
         return highest(left, situation.available & (left > 0), 1, rng)
 
 
+class AdaptivePolicy:
+    """Ask where the reward is expected to be highest, and in proportion to traffic for some of the labels.
+
+    What is asked at random finds what the estimates do not expect.
+    """
+
+    explored = 0.1
+
+    def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
+        """One group of every run."""
+        best = highest(task.expected(situation.beliefs), situation.available, 1, rng)
+        anywhere = proportional(np.where(situation.available, situation.weights, 0.0), rng)[:, None]
+        return np.where(rng.random((len(best), 1)) < self.explored, anywhere, best)
+
+
 POLICIES: dict[str, type[Policy]] = {
     "random": RandomPolicy,
     "thompson": ThompsonPolicy,
@@ -159,6 +174,7 @@ POLICIES: dict[str, type[Policy]] = {
     "epsilon_greedy": EpsilonGreedyPolicy,
     "bayes_ucb": BayesUcbPolicy,
     "certify": CertifyPolicy,
+    "adaptive": AdaptivePolicy,
 }
 """Policies by their names in the configuration."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.laplace import Cells
 
-Kind = Literal["accuracy", "bins", "confusion"]
+Kind = Literal["accuracy", "bins", "confusion", "gains"]
 Posterior = TypeVar("Posterior")
 
 

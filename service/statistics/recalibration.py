@@ -16,7 +16,7 @@ import scipy
 from scipy import special
 
 from service.domain.arrays import Floats
-from service.statistics.binary.score_logistic import project_logistic
+from service.statistics.binary.logistic_projection import project_logistic
 from service.statistics.binary.semi_supervised import ScorePosterior
 from service.statistics.estimate import Estimate
 

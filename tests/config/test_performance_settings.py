@@ -174,4 +174,17 @@ def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_pat
     assert found is not None
     names, groups = found
     classes, bins = np.array([1, 0, 1, 0]), space.bins(np.array([0.93, 0.93, 0.41, 0.58]))
-    assert [names[g] for g in groups[classes, bins]] == ["[0.9,1]", "[0,0.1)", "[0.4,0.5)", "[0.4,0.5)"]
+    assert [names[g] for g in groups[classes, bins]] == [
+        "[0.9,0.97)",
+        "[0.03,0.1)",
+        "[0.4,0.5)",
+        "[0.4,0.5)",
+    ]
+
+
+def test_score_bins_are_fine_at_both_ends_unless_they_are_configured(tmp_path: Path) -> None:
+    default = load(tmp_path, {"curve": CURVE}).models["mail"].score_edges
+    assert default[:6] == (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+    assert np.allclose(default, 1 - np.array(default)[::-1])
+    coarse = load(tmp_path, {"curve": CURVE}, score_bins=4).models["mail"].score_edges
+    assert coarse == (0.25, 0.5, 0.75)

@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--labels-per-day": ("50",),
     "--half-life-days": ("7",),
     "--days-before": ("30",),
+    "--aim": ("recall",),
     "--skipped": ("0.2",),
     "--expired": ("0.1",),
 }
@@ -51,7 +52,8 @@ TAKEN = {
     ("--task", "estimation"): OF_GROUPS,
     ("--task", "identification"): OF_GROUPS | {"--top-m", "--extreme", "--costs"},
     ("--task", "comparison"): OF_GROUPS,
-    ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
+    ("--task", "performance"): OF_ONE_CLASS
+    | {"--threshold", "--target", "--decision-values", "--policy", "--aim"},
     ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
     ("--task", "challenge"): {"--region", "--interval"},
     ("--task", "annotators"): {"--labels", "--interval", "--skipped", "--expired"},

@@ -47,17 +47,17 @@ def same(one: Run, other: Run) -> bool:
 
 @pytest.fixture(scope="module")
 def first() -> Run:
-    return run_once(performance_study(), performance_study().unlabelled, 12, 0)
+    return run_once(performance_study(), performance_study().mixture, 12, 0)
 
 
 @pytest.fixture(scope="module")
 def second() -> Run:
-    return run_once(performance_study(), performance_study().unlabelled, 12, 1)
+    return run_once(performance_study(), performance_study().mixture, 12, 1)
 
 
 @pytest.fixture(scope="module")
 def all_labelled() -> Run:
-    return run_once(performance_study(80), performance_study(80).unlabelled, 80, 0)
+    return run_once(performance_study(80), performance_study(80).mixture, 80, 0)
 
 
 def test_the_area_of_a_perfect_estimate_is_nothing() -> None:
@@ -113,7 +113,7 @@ def test_margins_have_the_curve_of_their_order() -> None:
 
 def test_margins_are_estimated_from() -> None:
     study = PerformanceStudy(pool(unit=False), (40,), 1, 0.0)
-    found = run_once(study, study.unlabelled, 40, 0)
+    found = run_once(study, study.mixture, 40, 0)
     assert found.measures["area"] < 0.2
     assert "target_met" not in found.measures
 
@@ -136,7 +136,7 @@ def test_areas_are_told_apart_by_whether_a_label_is_positive(first: Run) -> None
     assert first.measures["area_if_positive"] == first.measures["area"]
     rare = BinaryScores(1, pool().scores, np.arange(80) == 41)
     study = PerformanceStudy(rare, (2,), 1, 0.5)
-    without = run_once(study, study.unlabelled, 2, 0).measures
+    without = run_once(study, study.mixture, 2, 0).measures
     assert without["positive_label"] == 0
     assert np.isnan(without["area_if_positive"])
     assert without["label_only_area"] == pytest.approx(rare.true_precision.mean())
@@ -162,7 +162,7 @@ def test_what_all_labels_promise_of_a_threshold_is_kept(all_labelled: Run) -> No
 
 def test_where_nothing_is_called_positive_there_is_no_precision_to_hold() -> None:
     found = run_once(
-        performance_study(threshold=1.0), performance_study(threshold=1.0).unlabelled, 12, 0
+        performance_study(threshold=1.0), performance_study(threshold=1.0).mixture, 12, 0
     ).measures
     assert pool().scores.max() < 1
     assert np.isnan(found["precision_coverage"])

@@ -8,7 +8,7 @@ from scipy import special
 
 from service.statistics.binary.performance import performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
-from service.statistics.binary.score_mixture import fit_unlabelled
+from service.statistics.binary.score_mixture import fit_mixture
 from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, learn_scores
 from service.statistics.estimate import Estimate
 
@@ -37,7 +37,7 @@ def covered(number: int) -> list[np.ndarray]:
     """
     scores, positive = classifier(number)
     rng = np.random.default_rng([8, number])
-    unlabelled = fit_unlabelled(bin_scores(scores), rng, draws=MIXTURE_DRAWS, unit=True)
+    mixture = fit_mixture(bin_scores(scores), rng, draws=MIXTURE_DRAWS, unit=True)
     order = np.argsort(-scores, kind="stable")
     found = np.cumsum(positive[order])
     at = np.searchsorted(found, RECALLS * found[-1])
@@ -47,7 +47,7 @@ def covered(number: int) -> list[np.ndarray]:
         known = np.zeros(ITEMS, np.bool_)
         known[rng.choice(ITEMS, labels, replace=False)] = True
         given = np.where(known, positive, UNLABELLED).astype(np.int64)
-        posterior = learn_scores(bin_scores(scores, given), rng, draws=300, unlabelled=unlabelled)
+        posterior = learn_scores(bin_scores(scores, given), rng, draws=300, mixture=mixture)
         band = Estimate.of(performance(posterior, rng).precision_at_recall(RECALLS), NOMINAL)
         held.append((band.lower <= truth + 1e-9) & (truth <= band.upper + 1e-9))
     return held

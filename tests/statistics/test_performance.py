@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
-from service.statistics.binary.score_mixture import MixtureFit, fit_unlabelled
+from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
 from service.statistics.estimate import Band, Estimate
 
@@ -153,12 +153,12 @@ def test_weighted_items_count_their_weight() -> None:
 
 def test_labels_narrow_the_band() -> None:
     scores, labels = items()
-    unlabelled = fit_unlabelled(bin_scores(scores), np.random.default_rng(0), draws=600, unit=True)
+    mixture = fit_mixture(bin_scores(scores), np.random.default_rng(0), draws=600, unit=True)
     widths = []
     for count in (0, 200):
         estimated = np.where(np.arange(len(scores)) < count, labels, UNLABELLED)
         posterior = learn_scores(
-            bin_scores(scores, estimated), np.random.default_rng(1), draws=200, unlabelled=unlabelled
+            bin_scores(scores, estimated), np.random.default_rng(1), draws=200, mixture=mixture
         )
         band = Estimate.of(
             performance(posterior, np.random.default_rng(0)).precision_at_recall(RECALLS), 0.95

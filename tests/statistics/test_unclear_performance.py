@@ -15,7 +15,7 @@ from service.statistics.binary.performance import (
     performance,
 )
 from service.statistics.binary.score_bins import bin_scores
-from service.statistics.binary.score_mixture import fit_unlabelled
+from service.statistics.binary.score_mixture import fit_mixture
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores, pooled_posterior
 
 SCORES = np.linspace(0.05, 0.95, 8)
@@ -85,8 +85,8 @@ def test_a_threshold_is_chosen_by_both_extremes(posterior: ScorePosterior) -> No
 
 def test_the_mixture_of_imputations_has_all_their_draws(posterior: ScorePosterior) -> None:
     bins = bin_scores(SCORES)
-    unlabelled = fit_unlabelled(bins, np.random.default_rng(0), draws=600, unit=True)
-    other = learn_scores(bins, np.random.default_rng(2), draws=20, unlabelled=unlabelled)
+    mixture = fit_mixture(bins, np.random.default_rng(0), draws=600, unit=True)
+    other = learn_scores(bins, np.random.default_rng(2), draws=20, mixture=mixture)
     both = pooled_posterior([posterior, other])
     assert_allclose(both.probabilities[::2], posterior.probabilities)
     assert_allclose(both.probabilities[1::2], other.probabilities)

@@ -7,19 +7,15 @@ explains the differences, and how families are chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from service.domain.arrays import Floats
-from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, lapsing_below, with_lapses
 from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_families import Family
 from service.statistics.importance import Draws, Mode, draw, find_modes
 
-_LAPSE = 0.01  # lapse share of either class for the draws, which are then reweighted
-_LEAST_LAPSE = 1e-6
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
 
@@ -36,22 +32,11 @@ _OF_NEGATIVE, _OF_POSITIVE = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0,
 _ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
 
 
-class Lapsing(NamedTuple):
-    """Draws of a posterior with the lapse shares that the labels support."""
-
-    parameters: Floats  # shape [S, 5]
-    lapses: Floats  # shares as in `LAPSES` [S, 2]
-    log_gain: float  # log of how much more probable the labels are than with fixed shares
-    effective_share: float  # effective share of the draws with fixed shares (Kish)
-    likeliest: tuple[float, float]  # lapse shares of items with scores of negative ones, and of positive ones
-
-
 class ScoreMixture:
     """The posterior of one pair of families, in which each score has this share of its weight.
 
     Parameters [P, 5]: log odds of the share of the positive class; two of the family of the negative class;
-    two of the positive one's. `lapsing` are fixed lapse shares, of the items with scores of negative ones,
-    and of positive ones.
+    two of the positive one's.
     """
 
     def __init__(
@@ -61,13 +46,10 @@ class ScoreMixture:
         positive: Family,
         *,
         share: float = 1.0,
-        lapsing: tuple[float, float] = (_LAPSE, _LAPSE),
     ) -> None:
         self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
-        self._lapsing = lapsing
         self._order_slope = max(_ORDER_SLOPE, share * bins.total)
         self._edges = bins.edge_positions
-        self._labelled = np.flatnonzero(bins.positives + bins.negatives)
         self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
         self.highest = np.array([_SHARE_LIMIT, *negative.highest, *positive.highest])
 
@@ -96,20 +78,12 @@ class ScoreMixture:
     def _of_parts(self, parameters: Floats, negative: Floats, positive: Floats, log_prior: Floats) -> Floats:
         together = negative + positive
         density: Floats = self._share * (np.log(together) @ self._bins.counts) + log_prior
-        if self._labelled.size:
-            at = self._labelled
-            density += self._log_likelihood(positive[:, at] / together[:, at])
         # Jeffreys' Beta(1/2, 1/2) for the share of the positive class, as a density of its log odds.
         log_odds = parameters[:, 0]
         density += 0.5 * (special.log_expit(log_odds) + special.log_expit(-log_odds)) - np.log(np.pi)
         ordered = self._order(negative, positive)
         density += special.log_expit(self._order_slope * (ordered - _ORDER_CENTRE))
         return density
-
-    def _log_likelihood(self, probabilities: Floats) -> Floats:
-        """Of the labels [P], with fixed lapse shares, by P(positive) of labelled bins without [P, L]."""
-        low, high = self._lapsing
-        return self._bins.log_likelihood(low + (1 - low - high) * probabilities, self._labelled)
 
     def _order(self, negative: Floats, positive: Floats) -> Floats:
         """Probability that a positive item scores higher than a negative one [P]."""
@@ -157,34 +131,6 @@ class ScoreMixture:
         """Draws of the posterior, whose modes are near those of a similar one."""
         modes = self.modes([mode.at for mode in near])
         return draw(self.log_densities, modes, count, rng, lowest=self.lowest, highest=self.highest)
-
-    def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
-        """Reweight draws with fixed lapse shares [S, 5] by the lapse shares that the labels support."""
-        negative, positive = self.parts(parameters)
-        probabilities = (positive / (negative + positive))[:, self._labelled]
-        prevalence = special.expit(parameters[:, 0])
-        before = self._log_likelihood(probabilities)
-        gains = np.stack(
-            [
-                self._bins.log_likelihood(with_lapses(probabilities, lapses, prevalence), self._labelled)
-                - before
-                + log_share
-                for lapses, log_share in zip(LAPSES, LOG_PRIOR, strict=True)
-            ],
-            axis=-1,
-        )
-        weights = special.softmax(special.logsumexp(gains, axis=1))
-        most = LAPSES[int(np.argmax(special.logsumexp(gains, axis=0)))]
-        low = float(lapsing_below(most, weights @ prevalence))
-        chosen = rng.choice(gains.size, len(parameters), p=special.softmax(gains).ravel())
-        row, lapsing = np.unravel_index(chosen, gains.shape)
-        return Lapsing(
-            parameters=parameters[row],
-            lapses=LAPSES[lapsing],
-            log_gain=float(special.logsumexp(gains) - np.log(len(parameters))),
-            effective_share=float(1 / (len(parameters) * (weights**2).sum())),
-            likeliest=(max(low, _LEAST_LAPSE), float(most[1])),
-        )
 
     def distance(self, at: Floats) -> float:
         """Kolmogorov-Smirnov distance of the scores from the mixture, at the bins' edges."""

@@ -1,48 +1,66 @@
 """P(positive | score), learned from few labels and many scores.
 
-Four models of the scores are averaged, weighted by the probability that each gave to the labels in advance
-(Bayesian model averaging; Hoeting, Madigan, Raftery and Volinsky, Statistical Science 1999):
+Smooth curves with several coordinates of the score are averaged, weighted by the probability that each gave
+to the labels in advance (Bayesian model averaging; Hoeting, Madigan, Raftery and Volinsky, Statistical
+Science 1999). `service/statistics/binary/score_process.py` has the curves.
 
-- `calibrated`: the score is nearly calibrated; a logistic curve of its logit corrects it.
-- `mixture`: each class has a distribution of scores, and the scores of all items are a mixture of both
-  (`service/statistics/binary/score_mixture.py`).
-- `informed`: a logistic curve again, with a prior from the mixture that is fitted to the scores alone.
-- `ranked`: a logistic curve of the score's normal quantile among all scores; it assumes nothing but the
-  order.
+- `calibrated`: in the logit of the score, near the score itself.
+- `lapsing`: likewise, but the highest scores all mean the same. Some items with such scores are negative, as
+  an observer errs even where nothing is hard to see.
+- `informed`: likewise, near the curve of a mixture of two distributions, one of each class, that is fitted to
+  the scores alone (`service/statistics/binary/score_mixture.py`).
+- `ranked`: in the normal quantile of the score's rank; it assumes nothing but the order.
 
 A mixture of overlapping classes predicts labels poorly, however well it fits the scores. So the prior weight
-of the models that use it is multiplied by the separation of its classes before any label.
+of `informed` is multiplied by the separation of its classes before any label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 from scipy import special
 
 from service.domain.arrays import Floats
+from service.statistics.binary.logistic_projection import project_logistic
 from service.statistics.binary.score_bins import ScoreBins
-from service.statistics.binary.score_logistic import LogisticPrior, Transform, fit_logistic, project_logistic
-from service.statistics.binary.score_mixture import MixtureFit, UnlabelledFit, fit_mixture, fit_unlabelled
+from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
+from service.statistics.binary.score_process import (
+    SIGMAS,
+    CurvePrior,
+    Hypothesis,
+    Labels,
+    ScoreProcess,
+    interpolated,
+)
+from service.statistics.binary.strata import Strata, stratify
 
-# prior, for separated classes; `ranked` keeps intervals honest if all else fails
-_WEIGHTS: Mapping[str, float] = {"calibrated": 0.35, "informed": 0.35, "mixture": 0.15, "ranked": 0.15}
-_OF_MIXTURE = frozenset({"mixture", "informed"})
+WAYS: Final = ("calibrated", "lapsing", "ranked", "informed")
+"""Names of the curves' coordinates."""
 
-_CALIBRATED = LogisticPrior(0.0, 0.5, -0.2, 0.4)
-"""Modern networks are overconfident: inverse temperatures are 0.4 to 1 (Guo et al., ICML 2017)."""
+MIXTURE_DRAWS: Final = 600  # of the mixture, at least
+_CLEAR_WEIGHT: Final = 0.8  # a model with more of the weight gives its name to the whole
+_LEAST_SLOPE: Final = 0.02
 
-_STANDARDISED = LogisticPrior(0.0, 2.0, float(np.log(2.0)), 0.6)
-_RANKED = LogisticPrior(-1.0, 1.5, float(np.log(2.0)), 0.6)
-_INFORMED_SCALES = (1.5, 0.5)
-
-MIXTURE_DRAWS = 600  # of the mixture, at least
-_NEAR_END = 1e-6  # probabilities are clipped to be this far from 0 and 1
-_LEAST_SLOPE = 0.02
-
-_CLEAR_WEIGHT = 0.8  # a model with more of the weight gives its name to the whole
+# Most networks are overconfident: inverse temperatures are 0.4 to 1 (Guo et al., ICML 2017).
+_OF_PROBABILITIES: Final = (
+    CurvePrior("calibrated", 0.0, 1.0, 1.0, 0.5, length=2.0, weight=0.25),
+    CurvePrior("calibrated", 0.0, 2.0, 1.0, 1.0, length=2.0, weight=0.25),
+    CurvePrior("lapsing", 0.0, 1.5, 1.0, 0.7, length=1.0, weight=0.25),
+    CurvePrior("ranked", 0.0, 1.5, 2.5, 1.5, length=1.0, weight=0.25),
+)
+_OF_MARGINS: Final = (
+    CurvePrior("calibrated", 0.0, 1.5, 2.2, 1.3, length=1.0, weight=0.35),
+    CurvePrior("lapsing", 0.0, 1.5, 2.0, 1.3, length=1.0, weight=0.3),
+    CurvePrior("ranked", 0.0, 1.5, 2.5, 1.5, length=1.0, weight=0.35),
+)
+_INFORMED: Final = 0.35  # prior weight of `informed` beside them, for separated classes
+_LAPSES: Final = 0.03  # share of the highest scores whose items may have any class, in `lapsing`
+_SATURATION: Final = 1.3  # where margins tell no more, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -61,50 +79,103 @@ class ScorePosterior:
         return name if self.weights[name] > _CLEAR_WEIGHT else "average"
 
 
+def _lapsing(values: Floats, unit: bool) -> Floats:
+    """A coordinate that grows no more where scores are highest.
+
+    As if a share of the items with such scores had any class (Wichmann and Hill, Perception & Psychophysics
+    2001, equation 1).
+    """
+    if unit:
+        return np.asarray(special.logit((1 - _LAPSES) * special.expit(values)), np.float64)
+    return np.where(values > 0, _SATURATION * np.tanh(values / _SATURATION), values)
+
+
+@dataclass
+class ScoreLearner:
+    """Learns the classes behind the same scores again and again, as labels come.
+
+    `unit` says whether the scores are probabilities; else they are any real numbers that increase with the
+    probability. From `threshold` on, an item is called positive.
+    """
+
+    bins: ScoreBins  # whose labels do not matter
+    mixture: MixtureFit  # of these scores
+    unit: bool = True
+    threshold: float = 0.5
+    sigmas: Sequence[float] = field(default=SIGMAS)
+
+    @cached_property
+    def strata(self) -> Strata:
+        """The strata in which curves are learned."""
+        return stratify(self.bins, self.threshold)
+
+    @cached_property
+    def _process(self) -> ScoreProcess:
+        return ScoreProcess(self._hypotheses(), self.sigmas)
+
+    def log_odds(
+        self, positives: Floats, negatives: Floats, rng: np.random.Generator, *, draws: int
+    ) -> tuple[Floats, dict[str, float]]:
+        """Draws of the log odds of every stratum [S, B] from labels of every bin, and weights by name."""
+        strata = self.strata
+        drawn = self._process.draw(Labels(strata.sums(positives), strata.sums(negatives)), rng, count=draws)
+        return drawn.log_odds, drawn.weights
+
+    def learn(
+        self, positives: Floats, negatives: Floats, rng: np.random.Generator, *, draws: int
+    ) -> ScorePosterior:
+        """The posterior given the numbers of positive and negative labels of every bin."""
+        log_odds, weights = self.log_odds(positives, negatives, rng, draws=draws)
+        strata = self.strata
+        fine = interpolated(log_odds, strata.ranks, strata.bin_ranks) if len(strata.ranks) > 1 else log_odds
+        return ScorePosterior(
+            bins=replace(self.bins, positives=positives, negatives=negatives),
+            probabilities=special.expit(fine),
+            weights=weights,
+            mixture=self.mixture,
+        )
+
+    def _hypotheses(self) -> list[Hypothesis]:
+        strata = self.strata
+        values = strata.logits if self.unit else strata.deviations
+        coordinates = {"lapsing": _lapsing(values, self.unit), "ranked": strata.ranks}
+        priors = _OF_PROBABILITIES if self.unit else _OF_MARGINS
+        hypotheses = [Hypothesis(coordinates.get(prior.name, values), prior) for prior in priors]
+        if (weight := _INFORMED * self.mixture.separation) > 0:
+            offset, slope = self._projected(values)
+            informed = CurvePrior("informed", offset, 1.5, slope, slope / 2, priors[0].length, weight)
+            hypotheses.append(Hypothesis(values, informed))
+        return hypotheses
+
+    def _projected(self, values: Floats) -> tuple[float, float]:
+        """Offset and slope of the logistic curve of a coordinate that is nearest to the mixture's."""
+        shares = self.strata.sums(self.bins.counts) / self.bins.total
+        expected = self.strata.sums(self.bins.counts * self.mixture.expected) / self.bins.total / shares
+        design = np.column_stack((np.ones_like(values), values))
+        offset, slope = project_logistic(design, expected, shares, towards=np.array([0.0, 1.0]))
+        return float(offset), max(float(slope), _LEAST_SLOPE)
+
+
 def learn_scores(
     bins: ScoreBins,
     rng: np.random.Generator,
     *,
     draws: int = 400,
     unit: bool = True,
-    unlabelled: UnlabelledFit | None = None,
+    threshold: float | None = None,
+    mixture: MixtureFit | None = None,
 ) -> ScorePosterior:
     """Learn P(positive | score), with or without labels.
 
-    `unit` says whether the scores are probabilities; else they are any real numbers that increase with the
-    probability. `unlabelled` is `fit_unlabelled` of the same scores, if available.
+    `threshold` is 0.5 of probabilities and 0 of other scores if None; `mixture` is `fit_mixture` of the same
+    scores, if available.
     """
-    if unlabelled is None:
-        unlabelled = fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=unit)
-    mixture = fit_mixture(bins, unlabelled, rng, draws=max(draws, MIXTURE_DRAWS))
-    of_scores = _logits if unit else _standardising(bins)
-    values = of_scores(bins)
-    design, straight = np.column_stack((np.ones_like(values), values)), np.array([0.0, 1.0])
-    offset, slope = project_logistic(design, unlabelled.expected, bins.counts / bins.total, towards=straight)
-    log_slope = float(np.log(max(slope, _LEAST_SLOPE)))
-    informed = LogisticPrior(float(offset), _INFORMED_SCALES[0], log_slope, _INFORMED_SCALES[1])
-    curves = {
-        "calibrated": (of_scores, _CALIBRATED if unit else _STANDARDISED),
-        "informed": (of_scores, informed),
-        "ranked": (_normal_quantiles, _RANKED),
-    }
-    seen = {"mixture": mixture.probabilities[:draws]}
-    evidence = {"mixture": mixture.log_label_evidence}
-    for name, (transform, prior) in curves.items():
-        fit = fit_logistic(bins, transform, prior, rng, draws=draws)
-        seen[name], evidence[name] = fit.probabilities(transform(bins)), fit.log_label_evidence
-    names = list(_WEIGHTS)
-    before = [_WEIGHTS[name] * (mixture.separation if name in _OF_MIXTURE else 1.0) for name in names]
-    log_evidence = np.array([evidence[name] for name in names])
-    weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + log_evidence)
-    chosen = rng.choice(len(names), draws, p=weights)
-    probabilities = np.stack([seen[name] for name in names])[chosen, np.arange(draws)]
-    return ScorePosterior(
-        bins=bins,
-        probabilities=probabilities,
-        weights=dict(zip(names, map(float, weights), strict=True)),
-        mixture=mixture,
-    )
+    if threshold is None:
+        threshold = 0.5 if unit else 0.0
+    if mixture is None:
+        mixture = fit_mixture(bins, rng, draws=MIXTURE_DRAWS, unit=unit)
+    learner = ScoreLearner(bins, mixture, unit=unit, threshold=threshold)
+    return learner.learn(bins.positives, bins.negatives, rng, draws=draws)
 
 
 def pooled_posterior(imputed: Sequence[ScorePosterior]) -> ScorePosterior:
@@ -119,19 +190,3 @@ def pooled_posterior(imputed: Sequence[ScorePosterior]) -> ScorePosterior:
         probabilities=draws.reshape(-1, draws.shape[-1]),
         weights={name: float(np.mean([each.weights[name] for each in imputed])) for name in first.weights},
     )
-
-
-def _logits(bins: ScoreBins) -> Floats:
-    return np.asarray(special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END)))
-
-
-def _normal_quantiles(bins: ScoreBins) -> Floats:
-    return np.asarray(special.ndtri(bins.ranks))
-
-
-def _standardising(bins: ScoreBins) -> Transform:
-    """Transform that gives these scores a mean of 0 and a deviation of 1."""
-    shares = bins.counts / bins.total
-    mean = float(shares @ bins.scores)
-    deviation = float(np.sqrt(shares @ (bins.scores - mean) ** 2))
-    return lambda some: (some.scores - mean) / max(deviation, np.finfo(float).tiny)

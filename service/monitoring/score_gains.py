@@ -1,0 +1,74 @@
+"""What a label of every score is worth for a measure of a binary classifier's performance (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from service.config.assessments import PerformanceSettings
+from service.domain.arrays import Floats, Ints
+from service.domain.groupings import bin_names
+from service.statistics.balance_heuristic import sums
+from service.statistics.binary.label_gains import PLANNING_SIGMAS, LabelledStrata, expected_gains
+from service.statistics.binary.semi_supervised import ScoreLearner
+from service.statistics.narrowing import LabelGains
+from service.statistics.ratios import ratio
+
+_DRAWS: Final = 400  # of the posterior that labels are chosen under
+
+
+@dataclass(frozen=True)
+class ScoreGains:
+    """Worth of a label of every group by the positive score, and labels, by the group's name."""
+
+    gains: Mapping[str, float]
+    labels: Mapping[str, float]
+
+    def of(self, groups: Sequence[str]) -> LabelGains:
+        """As a policy reads it, of some groups [1, G]."""
+        return LabelGains(
+            np.array([[self.gains.get(group, 0.0) for group in groups]]),
+            np.array([[self.labels.get(group, 0.0) for group in groups]]),
+        )
+
+
+def score_gains(
+    learner: ScoreLearner,
+    labels: Sequence[tuple[Floats, Floats]],
+    score_edges: Sequence[float],
+    settings: PerformanceSettings,
+    rng: np.random.Generator,
+) -> ScoreGains:
+    """What labels are worth, by what is learned from positive and negative labels of every bin.
+
+    There are several of these if labels may be wrong, each as probable.
+    """
+    bins = learner.bins
+    names = bin_names(score_edges)
+    of: Ints = np.searchsorted(score_edges, bins.scores, side="right")
+
+    def by_group(values: Floats) -> Floats:
+        return sums(of, values, len(names))
+
+    planner = replace(learner, sigmas=PLANNING_SIGMAS)
+    counts = by_group(bins.counts)
+    theta = []
+    for positives, negatives in labels:
+        learned = planner.learn(positives, negatives, rng, draws=-(-_DRAWS // len(labels)))
+        theta += [ratio(by_group(bins.counts * draw), counts, 0.5) for draw in learned.probabilities]
+    lowest = np.append(bins.low, bins.edges)
+    positives, negatives = (by_group(np.mean(each, axis=0)) for each in zip(*labels, strict=True))
+    strata = LabelledStrata(
+        called=ratio(by_group(bins.counts * (lowest >= settings.threshold)), counts, 0.0),
+        counts=np.maximum(counts, positives + negatives + 1),
+        positives=positives,
+        negatives=negatives,
+    )
+    gains = np.where(counts > 0, expected_gains(strata, np.array(theta), settings.aim), 0.0)
+    return ScoreGains(
+        dict(zip(names, gains.tolist(), strict=True)),
+        dict(zip(names, (positives + negatives).tolist(), strict=True)),
+    )

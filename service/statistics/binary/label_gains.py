@@ -1,0 +1,136 @@
+"""Which scores to label next, so that precision, recall and others at the threshold get known soonest.
+
+A label of stratum b tells of theta_b = P(positive), and the class of one item. It is expected to reduce the
+variance of a measure T by that of the best linear predictor of T from the label y,
+
+    Cov(T, y)^2 / Var(y),   Cov(T, y) = Cov(T, theta_b) + w_b E theta_b (1 - theta_b),
+
+with w_b the change of T if one more item of the stratum is positive. So the few items called positive are
+labelled first, and then those not called positive where missed ones may be. (Sawade, Landwehr and Scheffer,
+NIPS 2010, derive the optimal independent draws for F-measures; Marchant and Rubinstein, VLDB 2017, draw by
+strata of scores, as here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from service.domain.arrays import Floats, Ints
+from service.domain.assessments import Aim
+
+EXPLORED: Final = 0.1
+"""Share of the labels that are of random items."""
+
+PLANNING_SIGMAS: Final = (1.0, 2.0)
+"""Standard deviations of the smooth deviations that labels are chosen under.
+
+With smaller ones a few labels without a positive item would end the search among low scores, although it is
+the curve, and not these labels, that says that nothing is to be found there.
+"""
+
+
+@dataclass(frozen=True)
+class LabelledStrata:
+    """What is known of strata; arrays are [B]."""
+
+    called: Floats  # share of the items that is called positive
+    counts: Floats  # items
+    positives: Floats  # positive labels
+    negatives: Floats  # negative labels
+
+    @property
+    def unlabelled(self) -> Floats:
+        """Items without a label."""
+        return np.maximum(self.counts - self.positives - self.negatives, 0.0)
+
+
+class Counts(NamedTuple):
+    """What measures depend on."""
+
+    right: Floats  # positive items called positive, in every draw [S]
+    positives: Floats  # positive items [S]
+    called: float  # items called positive
+    items: float  # all items
+
+
+class _Measure(NamedTuple):
+    """A measure in every draw, and its derivatives by its arguments [S]."""
+
+    value: Floats
+    by_right: Floats  # by the positive items called positive
+    by_positives: Floats  # by the positive items
+
+
+def _precision(of: Counts) -> _Measure:
+    return _Measure(of.right / of.called, np.full_like(of.right, 1 / of.called), np.zeros_like(of.right))
+
+
+def _recall(of: Counts) -> _Measure:
+    return _Measure(of.right / of.positives, 1 / of.positives, -of.right / of.positives**2)
+
+
+def _f1(of: Counts) -> _Measure:
+    both = of.called + of.positives
+    return _Measure(2 * of.right / both, 2 / both, -2 * of.right / both**2)
+
+
+def _false_positive_rate(of: Counts) -> _Measure:
+    wrong, negatives = of.called - of.right, np.maximum(of.items - of.positives, 1.0)
+    return _Measure(wrong / negatives, -1 / negatives, wrong / negatives**2)
+
+
+AIMS: Final[Mapping[Aim, Callable[[Counts], _Measure]]] = {
+    "f1": _f1,
+    "precision": _precision,
+    "recall": _recall,
+    "false_positive_rate": _false_positive_rate,
+}
+"""Measures that labels may be chosen for."""
+
+_LEAST_VARIANCE: Final = 1e-12
+_FEWEST_ITEMS: Final = 1e-9
+
+
+def expected_gains(strata: LabelledStrata, theta: Floats, aim: Aim) -> Floats:
+    """Expected fall of the aim's variance by one label of each stratum [B], from draws of theta [S, B]."""
+    left = strata.unlabelled
+    expected = strata.positives + left * theta
+    called = strata.called
+    measure = AIMS[aim](
+        Counts(
+            right=expected @ called,
+            positives=np.maximum(expected.sum(axis=1), _FEWEST_ITEMS),
+            called=max(float(strata.counts @ called), _FEWEST_ITEMS),
+            items=float(strata.counts.sum()),
+        )
+    )
+    mean = theta.mean(axis=0)
+    shared = (measure.value - measure.value.mean()) @ (theta - mean) / len(theta)
+    of_one = called * measure.by_right.mean() + measure.by_positives.mean()
+    covariance = shared + of_one * (theta * (1 - theta)).mean(axis=0)
+    gains = covariance**2 / np.maximum(mean * (1 - mean), _LEAST_VARIANCE)
+    return np.where(left >= 1, gains, 0.0)
+
+
+def next_labels(strata: LabelledStrata, gains: Floats, count: int, rng: np.random.Generator) -> Ints:
+    """How many of the next labels each stratum gets [B]: at most what is unlabelled, `count` in all.
+
+    A stratum's gain falls with each of its labels, as its variance does in proportion to its labels.
+    """
+    labels = strata.positives + strata.negatives + 1
+    chosen = np.zeros(len(gains), np.int64)
+    random = rng.random(count) < EXPLORED
+    for explores in random:
+        left = np.maximum(np.floor(strata.unlabelled) - chosen, 0.0)
+        if not left.any():
+            break
+        worth = np.where(left > 0, gains * (labels / (labels + chosen)) ** 2, 0.0)
+        if explores or not worth.any():
+            chosen[rng.choice(len(gains), p=left / left.sum())] += 1
+        else:
+            chosen[worth.argmax()] += 1
+    return chosen

@@ -1,0 +1,82 @@
+"""Strata of scores: neighbouring bins put together, fine near the threshold and at both ends.
+
+What few labels can tell apart is far coarser than bins: some forty strata suffice. Their sizes grow
+geometrically with the distance from the threshold, where errors are most frequent, and from either end, where
+few items decide the precision or the recall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.statistics.binary.score_bins import ScoreBins
+
+_SMALLEST: Final = 4.0  # items of the smallest strata
+_FROM_THRESHOLD: Final = 16  # strata on each side of it
+_FROM_END: Final = 8  # and at each end
+_NEAR_END: Final = 1e-6  # probabilities are clipped to be this far from 0 and 1
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Strata of the bins' scores, the lowest first; arrays are [B] unless stated."""
+
+    starts: Ints  # first bin of every stratum
+    of_bins: Indices  # the stratum of every bin [bins]
+    called: Flags  # whether the model calls its items positive
+    ranks: Floats  # normal quantile of the middle rank, 0 at the threshold
+    bin_ranks: Floats  # the same of every bin [bins]
+    logits: Floats  # mean logit of the scores, if these are probabilities
+    deviations: Floats  # scores from the threshold, in standard deviations of all scores
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over the bins [..., bins] of every stratum [..., B]."""
+        return np.add.reduceat(values, self.starts, axis=-1)
+
+
+def stratify(bins: ScoreBins, threshold: float) -> Strata:
+    """Strata of scores from whose threshold on an item is called positive."""
+    lowest = np.append(bins.low if bins.lowest is None else bins.lowest, bins.edges)
+    called = lowest >= threshold
+    below, above = float(bins.counts[~called].sum()), float(bins.counts[called].sum())
+    cuts = np.concatenate(
+        (
+            below - _growing(below, _FROM_THRESHOLD),
+            _growing(below, _FROM_END),
+            below + np.append(0.0, _growing(above, _FROM_THRESHOLD)),
+            bins.total - _growing(above, _FROM_END),
+        )
+    )
+    reached = np.cumsum(bins.counts) - bins.counts
+    starts = np.unique(np.append(0, np.searchsorted(reached, cuts - 1e-9 * bins.total)))
+    starts = starts[starts < len(reached)]
+    of_bins = np.searchsorted(starts, np.arange(len(reached)), side="right") - 1
+    counts = np.add.reduceat(bins.counts, starts)
+
+    def mean(values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(bins.counts * values, starts) / counts, np.float64)
+
+    origin = special.ndtri(np.clip(below / bins.total, 0.5 / bins.total, 1 - 0.5 / bins.total))
+    shares = bins.counts / bins.total
+    deviation = float(np.sqrt(shares @ (bins.scores - shares @ bins.scores) ** 2))
+    return Strata(
+        starts=starts,
+        of_bins=of_bins,
+        called=called[starts],
+        ranks=special.ndtri((np.cumsum(counts) - counts / 2) / bins.total) - origin,
+        bin_ranks=special.ndtri(bins.ranks) - origin,
+        logits=mean(special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END))),
+        deviations=mean(bins.scores - threshold) / (deviation or 1.0),
+    )
+
+
+def _growing(total: float, count: int) -> Floats:
+    """Sizes of ever larger parts of a number of items, from one end on."""
+    if total <= _SMALLEST:
+        return np.zeros(0)
+    return np.geomspace(_SMALLEST, total, count)[:-1]

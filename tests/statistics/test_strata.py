@@ -1,0 +1,46 @@
+"""Strata of scores: fine near the threshold and at both ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.statistics.binary.score_bins import bin_scores
+from service.statistics.binary.strata import stratify
+
+SCORES = np.random.default_rng(0).beta(0.2, 4, 20_000)
+
+
+@given(
+    scores=st.lists(st.floats(0, 1), min_size=1, max_size=60),
+    threshold=st.floats(0, 1),
+)
+def test_every_bin_is_in_one_stratum_and_no_stratum_is_on_both_sides_of_the_threshold(
+    scores: list[float], threshold: float
+) -> None:
+    bins = bin_scores(np.array(scores), thresholds=(threshold,))
+    strata = stratify(bins, threshold)
+    assert strata.sums(bins.counts).sum() == pytest.approx(len(scores))
+    assert np.all(np.diff(strata.of_bins) >= 0)
+    lowest = np.append(min(scores), bins.edges)
+    assert np.array_equal(strata.called[strata.of_bins], lowest >= threshold)
+    assert np.all(np.diff(strata.ranks) > 0)
+
+
+def test_strata_are_few_and_smallest_at_the_threshold_and_the_top() -> None:
+    bins = bin_scores(SCORES, thresholds=(0.5,))
+    strata = stratify(bins, 0.5)
+    sizes = strata.sums(bins.counts)
+    first = int(np.flatnonzero(strata.called)[0])
+    assert len(sizes) < 50
+    assert sizes[first] < 20
+    assert sizes[-1] < 20
+    assert sizes.max() > 1_000
+
+
+def test_ranks_are_0_at_the_threshold() -> None:
+    strata = stratify(bin_scores(SCORES, thresholds=(0.5,)), 0.5)
+    first = int(np.flatnonzero(strata.called)[0])
+    assert strata.ranks[first - 1] < 0 < strata.ranks[first]
