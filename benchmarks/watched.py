@@ -6,6 +6,7 @@ labels stand in a ledger, and `performance_facts` tells what the performance is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,10 @@ ROOM = 10_000
 """Items of a group that are pooled."""
 
 
-def _settings(threshold: float, regions: int) -> Settings:
+def _settings(threshold: float, regions: int, changes: Mapping[str, Any]) -> Settings:
     budget = {"labels": 100_000}
     curve = {"task": "performance", "positive_class": "spam", "threshold": threshold, "budget": budget}
+    curve |= changes
     model: dict[str, Any] = {"classes": CLASSES, "assessments": {"curve": curve}}
     if regions > 1:
         model["groupings"] = {REGION: {"by": "attribute", "attribute": REGION}}
@@ -58,12 +60,22 @@ class Watched:
         classifier: whose predictions they are.
         threshold: from which on it calls positive.
         rng: random numbers.
+        room: items of a group that are pooled.
+        changes: of the assessment's settings.
     """
 
-    def __init__(self, classifier: Classifier, threshold: float, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        threshold: float,
+        rng: np.random.Generator,
+        *,
+        room: int = ROOM,
+        **changes: Any,
+    ) -> None:
         self._classifier, self._threshold, self._rng = classifier, threshold, rng
         regions = len(classifier.shifts)
-        settings = _settings(threshold, regions)
+        settings = _settings(threshold, regions, changes)
         self._model, self._space = settings.models["mail"], settings.cell_space("mail")
         self._pool_ids = asked_pools(settings, "mail", self._space)
         self._book = ValueBook(lambda _, value: str(value), len(self._space.attributes))
@@ -71,7 +83,7 @@ class Watched:
             self._space,
             next_offset=0,
             traffic=Traffic(tables(self._space)),
-            pools=Pools({pool: GroupingPool(ROOM, 100 * ROOM) for pool in self._pool_ids.values()}),
+            pools=Pools({pool: GroupingPool(room, 100 * room) for pool in self._pool_ids.values()}),
             pool_groupings={pool: name for name, pool in self._pool_ids.items()},
             noise=PoolKey(rng.bytes(16), "mail").noise,
             decay=0.0,
@@ -125,7 +137,8 @@ class Watched:
             ledger=self._ledger,
             at=NOW,
         )[settings.asked_grouping]
-        stands = acquisition_state(settings, grouping, np.zeros(len(grouping.groups)))
+        gains = self.believed().gains if isinstance(settings, PerformanceSettings) else None
+        stands = acquisition_state(settings, grouping, np.zeros(len(grouping.groups)), gains)
         if stands is None:
             raise ValueError("nothing can be asked yet")
         beliefs, available = stands.situation.beliefs, stands.situation.available.copy()

@@ -188,13 +188,12 @@ def _positive(scores: Floats, called: Flags) -> Floats:
 def _stood_for(traffic: Block, cells: Indices) -> Floats:
     """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
 
-    All together count as many as they are, and no more than the traffic: few items do not make much
-    traffic's scores known.
+    All together count as many as the traffic, as the share of every cell is known from all of it. How scores
+    are spread within a cell is known from its items alone; so score bins should be fine where it matters.
     """
     weights = traffic.weights
     shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
-    total = min(float(traffic.counts.sum()), float(len(cells)))
-    counted: Floats = shares * (total / float(shares.sum()))
+    counted: Floats = shares * (float(traffic.counts.sum()) / float(shares.sum()))
     return counted
 
 

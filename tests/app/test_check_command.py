@@ -28,7 +28,7 @@ def test_what_is_asked_about_a_binary_classifier_is_told(
     line = check_output(tmp_path, capsys, f"{{task: performance, positive_class: spam, {BUDGET}}}")
     assert line.startswith(
         "assessment asked: What are precision and recall on class spam, at every threshold? "
-        "Requests labels by positive_score (thompson); at most 50 labels in total"
+        "Requests labels by positive_score (adaptive); at most 50 labels in total"
     )
 
 

@@ -211,7 +211,7 @@ def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
     spam = rng.random(200) < 0.4
     scores = np.where(spam, rng.beta(5, 2, 200), rng.beta(2, 6, 200))
     labels = np.where(np.arange(200) < labelled, spam, UNLABELLED).astype(np.int64)
-    facts = PerformanceFacts(scores, np.ones(200), labels, np.ones(200))
+    facts = PerformanceFacts(scores, np.ones(200), labels, np.ones(200), (0.1, 0.3, 0.5, 0.7, 0.9))
     return assess_performance(facts, settings, rng, interval=0.95, now=NOW)
 
 

@@ -26,7 +26,7 @@ CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 5
 
 def facts() -> PerformanceFacts:
     rng = np.random.default_rng(0)
-    return PerformanceFacts(rng.random(60), np.ones(60), np.full(60, UNLABELLED), np.ones(60))
+    return PerformanceFacts(rng.random(60), np.ones(60), np.full(60, UNLABELLED), np.ones(60), (0.5,))
 
 
 class Watched:
@@ -117,7 +117,7 @@ def test_a_failure_is_reported_and_what_was_known_stays(caplog: pytest.LogCaptur
     watched = Watched(ImmediateExecutor())
     watched.refresh(0)
     before = watched.watch.snapshots["curve"]
-    broken = PerformanceFacts(np.array([np.nan]), np.ones(1), np.full(1, UNLABELLED), np.ones(1))
+    broken = PerformanceFacts(np.array([np.nan]), np.ones(1), np.full(1, UNLABELLED), np.ones(1), (0.5,))
     with caplog.at_level(logging.ERROR):
         watched.refresh(REST, broken)
     assert watched.watch.snapshots["curve"] is before
@@ -127,7 +127,7 @@ def test_a_failure_is_reported_and_what_was_known_stays(caplog: pytest.LogCaptur
 
 def test_a_failure_is_known_until_learning_has_succeeded_for_five_minutes() -> None:
     watched = Watched(ImmediateExecutor())
-    broken = PerformanceFacts(np.array([np.nan]), np.ones(1), np.full(1, UNLABELLED), np.ones(1))
+    broken = PerformanceFacts(np.array([np.nan]), np.ones(1), np.full(1, UNLABELLED), np.ones(1), (0.5,))
     watched.refresh(0)
     assert watched.watch.failures(NOW) == {}
     watched.refresh(REST, broken)

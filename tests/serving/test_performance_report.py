@@ -232,7 +232,7 @@ def test_how_the_scores_are_seen_is_reported() -> None:
     assert seeing.way == performance().model
     assert sum(seeing.weights.values()) == pytest.approx(1)
     assert not seeing.misfit
-    assert seeing.method == "importance sampling"
+    assert seeing.method == performance().mixture.draws.method
     assert seeing.effective_draws == performance().mixture.draws.effective
 
 

@@ -104,8 +104,8 @@ class Seeing(Document):
 
     way: str = Field(
         description="model with most of the weight: calibrated (scores are nearly calibrated "
-        "probabilities), mixture (scores follow one distribution per class), informed (shaped like the "
-        "mixture) or ranked (only the order of scores matters); average, if none has most of it"
+        "probabilities), lapsing (likewise, but the highest scores all mean the same), informed (shaped "
+        "like the mixture) or ranked (only the order of scores matters); average, if none has most of it"
     )
     weights: dict[str, float] = Field(description="posterior weight of every model; they sum to 1")
     misfit: bool = Field(description="whether the mixture does not fit the scores")

@@ -107,7 +107,7 @@ export const PERFORMANCE_HELP = /** @type {Array<[string, string]>} */ ([
   ],
   [
     "Score models",
-    "calibrated: scores are nearly calibrated probabilities. mixture: one distribution per class. informed: a curve like the mixture's. ranked: only the order of scores matters. The estimate averages all four by how well each predicts the labels.",
+    "Curves from scores to probabilities. calibrated: scores are nearly calibrated probabilities. lapsing: likewise, but the highest scores all mean the same. informed: as a mixture of one distribution per class expects. ranked: only the order of scores matters. The estimate averages all four by how well each predicts the labels.",
   ],
   [
     "Maps",

@@ -12,7 +12,7 @@ const CURVE_SHARE = 0.56;
 
 const WAYS = {
   calibrated: "Scores are nearly calibrated probabilities",
-  mixture: "Scores follow one distribution per class",
+  lapsing: "Scores are nearly calibrated, but the highest all mean the same",
   informed: "The probability rises with the score as in the mixture",
   ranked: "Only the order of scores matters",
   average: "No model has most of the weight",
