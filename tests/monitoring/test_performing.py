@@ -230,7 +230,6 @@ def test_where_labels_came_from_does_not_matter(mail: Mail, snapshot: Performanc
 def test_a_small_pool_of_a_mixture_is_no_misfit(seed: int) -> None:
     mail = Mail.stream(20_000, seed=seed)
     facts = mail.facts(few_per_cell(mail, 16), np.arange(100))
-    assert facts.weights.sum() == pytest.approx(len(facts.scores))
     assert not mail.assessed(facts).misfit
 
 
