@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 
 from service.domain.arrays import Floats
-
-RateName = Literal[
-    "false_positive_rate", "false_negative_rate", "true_positive_rate", "precision", "selection_rate"
-]
-
-RATE_NAMES: Final[tuple[RateName, ...]] = get_args(RateName)
+from service.statistics.names import LABELLED_RATES, RateName
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class Rate:
     @property
     def needs_labels(self) -> bool:
         """Whether the rate depends on true classes: the selection rate does not."""
-        return self.name != "selection_rate"
+        return self.name in LABELLED_RATES
 
     @property
     def is_good(self) -> bool:

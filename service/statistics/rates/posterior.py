@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from service.domain.arrays import Floats
-from service.statistics.rates.measures import RATES, RateName
+from service.statistics.names import RateName
+from service.statistics.rates.measures import RATES
 from service.statistics.rates.strata import RateLabels, rates_of
 from service.statistics.rates.stratum_posterior import draw_positive_shares
 from service.statistics.ratios import ratio
