@@ -79,7 +79,6 @@ def rate_items(pool: Pool, positive_class: int, count: int, binning: Binning) ->
         shares=sizes / totals[:, None],
         selected=np.arange(shape[1]) >= count,
         scores=ratio(sums(scores), sizes, 0.5),
-        group_shares=totals / totals.sum(),
         sizes=sizes,
     )
     return RateItems(made, sums(recording.labels == positive_class))

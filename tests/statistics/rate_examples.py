@@ -21,7 +21,6 @@ def strata(shares: Sequence[Sequence[float]], *, sizes: bool = False, score: flo
         shares=counts / totals[:, None],
         selected=SELECTED,
         scores=np.full(counts.shape, score),
-        group_shares=totals / totals.sum(),
         sizes=counts if sizes else None,
     )
 

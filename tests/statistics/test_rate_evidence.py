@@ -177,6 +177,13 @@ def test_no_label_informs_about_the_selection_rate() -> None:
         RateEvidence(RATES["selection_rate"], RateLabels.none(strata([[1, 1, 1, 1]]), 1))
 
 
+def test_a_stratum_that_is_never_drawn_is_refused() -> None:
+    labels = RateLabels.none(strata([[1, 1, 1, 1]]), 1)
+    one, chances = np.array([0]), np.array([[0.5, 0.5, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="never be drawn"):
+        RateEvidence(RATE, labels).observe(labels, Drawn(one, one, one, np.array([True]), chances, None))
+
+
 @pytest.mark.parametrize("least", [-0.1, 1.0])
 def test_a_difference_that_cannot_be_is_refused(least: float) -> None:
     evidence, _ = simulated(APART, 0, runs=1)

@@ -65,7 +65,11 @@ class RateEvidence:
         """Log e-values against "the rate is at least the limit" [R, G, T]."""
 
     def observe(self, before: RateLabels, drawn: Drawn) -> None:
-        """Bet on labels, given those before them."""
+        """Bet on labels, given those before them.
+
+        Raises:
+            ValueError: a stratum that has items without labels cannot be drawn.
+        """
         at = np.arange(len(drawn.runs)), drawn.strata, drawn.positive.astype(np.intp)
         numerators = _estimates(self.rate.numerator, before, drawn)
         denominators = _estimates(self.rate.denominator, before, drawn)
@@ -129,6 +133,8 @@ def _estimates(counted: Floats, before: RateLabels, drawn: Drawn) -> Floats:
     strata, groups = before.strata, drawn.groups
     labels, positives = before.labels[drawn.runs, groups], before.positives[drawn.runs, groups]
     left = strata.left(groups, labels)
+    if ((drawn.chances <= 0) & (left > 0)).any():
+        raise ValueError("a stratum with items can never be drawn, so labels do not represent the group")
     values = counted[:, strata.predictions].T[None]  # [1, K, 2]
     known: Floats = np.zeros(len(groups))
     if strata.sizes is not None:

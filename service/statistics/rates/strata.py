@@ -7,7 +7,6 @@ uncertain. That is what labels are for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -28,18 +27,12 @@ class RateStrata:
     shares: Floats  # of a group's traffic, by stratum [G, K]; each row sums to 1
     selected: Flags  # whether the items of a stratum are predicted positive [K]
     scores: Floats  # mean probability of the positive class, by the model [G, K]
-    group_shares: Floats  # of all traffic [G]
     sizes: Floats | None = None  # items, if these are all there are, such as a recording [G, K]; else None
 
     @property
     def predictions(self) -> Indices:
         """1 for strata of selected items, and 0 for others [K]."""
         return self.selected.astype(np.intp)
-
-    @cached_property
-    def selection_rate(self) -> Floats:
-        """Share of every group's items that are selected [G]: known without labels."""
-        return np.asarray(self.shares[:, self.selected].sum(axis=1), np.float64)
 
     def left(self, groups: Indices, labels: Floats) -> Floats:
         """Share of a group's items without a label, by stratum [n, K]; all of them in unbounded traffic.
