@@ -26,7 +26,7 @@ from service.statistics.ratios import ratio
 
 SIZES = (3000, 2500)
 ALPHA = 0.05
-AT_ONCE = 100
+AT_ONCE = 50
 """Runs that advance together."""
 RATE = RATES["false_positive_rate"]
 

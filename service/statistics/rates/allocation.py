@@ -2,7 +2,8 @@
 
 Within a group, strata get labels in proportion to their share times the standard deviation of what a label
 adds to "numerator - L denominator" (Neyman, JRSS 1934). That is none where classes are certain, and little
-where the rate hardly depends on them. Every stratum keeps a part of its share, so that no weight is large.
+where the rate hardly depends on them. Half of the chance follows the shares of all strata that matter, so
+that no weight is above 2: the largest weight bounds all bets.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from service.statistics.rates.measures import Rate
 from service.statistics.rates.strata import RateLabels, rates_of
 from service.statistics.ratios import ratio
 
-_KEPT: Final = 0.2  # part of the chances in proportion to traffic
+_KEPT: Final = 0.5  # part of the chances in proportion to traffic
 _STRENGTH: Final = 2.0  # pseudo-labels of the model's score
 
 
@@ -38,7 +39,10 @@ def aim(rate: Rate, labels: RateLabels, runs: Indices, groups: Indices, limits: 
     left = strata.left(groups, labels.labels[runs, groups])
     wanted = left * deviation * np.abs(steps - limits[:, None] * falls)
     sums = wanted.sum(axis=1, keepdims=True)
-    even = ratio(left, left.sum(axis=1, keepdims=True), 0.0)
+    telling = left * ((steps != 0) | (falls != 0))
+    even = ratio(
+        telling, telling.sum(axis=1, keepdims=True), ratio(left, left.sum(axis=1, keepdims=True), 0.0)
+    )
     chances = _KEPT * even + (1 - _KEPT) * ratio(wanted, sums, even)
     counted = rate.denominator[0][strata.predictions] * (1 - mean)
     counted = counted + rate.denominator[1][strata.predictions] * mean

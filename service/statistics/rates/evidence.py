@@ -30,7 +30,7 @@ from service.statistics.rates.measures import Rate
 from service.statistics.rates.strata import RateLabels
 from service.statistics.ratios import ratio
 
-_BETS: Final[Floats] = np.geomspace(0.05, 0.5, 5)  # parts of the largest bet that cannot ruin
+_BETS: Final[Floats] = np.geomspace(0.05, 0.9, 6)  # parts of the largest bet that cannot ruin
 _LEAST_BOUND: Final = 1e-9
 _ROUNDING: Final = 1e-9  # of limits
 LIMITS: Final[Floats] = np.linspace(0.0, 1.0, 201)
@@ -68,7 +68,7 @@ class RateEvidence:
         """Bet on labels, given those before them.
 
         Raises:
-            ValueError: a stratum that has items without labels cannot be drawn.
+            ValueError: a stratum whose labels matter has items without labels, and cannot be drawn.
         """
         at = np.arange(len(drawn.runs)), drawn.strata, drawn.positive.astype(np.intp)
         numerators = _estimates(self.rate.numerator, before, drawn)
@@ -133,8 +133,6 @@ def _estimates(counted: Floats, before: RateLabels, drawn: Drawn) -> Floats:
     strata, groups = before.strata, drawn.groups
     labels, positives = before.labels[drawn.runs, groups], before.positives[drawn.runs, groups]
     left = strata.left(groups, labels)
-    if ((drawn.chances <= 0) & (left > 0)).any():
-        raise ValueError("a stratum with items can never be drawn, so labels do not represent the group")
     values = counted[:, strata.predictions].T[None]  # [1, K, 2]
     known: Floats = np.zeros(len(groups))
     if strata.sizes is not None:
@@ -143,6 +141,9 @@ def _estimates(counted: Floats, before: RateLabels, drawn: Drawn) -> Floats:
     expected: Floats = np.zeros_like(left)
     if drawn.expected is not None:
         expected = values[..., 0] + (values[..., 1] - values[..., 0]) * drawn.expected
+    never = (drawn.chances <= 0) & (left > 0)
+    if (never & (values != expected[..., None]).any(axis=2)).any():
+        raise ValueError("a stratum with items can never be drawn, so labels do not represent the group")
     weights = ratio(left, drawn.chances, 0.0)
     means = known + (left * expected).sum(axis=1)
     return np.asarray(means[:, None, None] + weights[..., None] * (values - expected[..., None]), np.float64)
