@@ -21,9 +21,10 @@ from service.replay.ensemble_command import ensemble_tables
 from service.replay.fault_command import PREDICTED_CLASS, fault_group, fault_report
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper, load_superclasses
-from service.replay.options import ANNOTATORS, CERTIFICATE, DIGITS, FAULT, completed
+from service.replay.options import ANNOTATORS, CERTIFICATE, DIGITS, FAULT, RATES, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
+from service.replay.rates_command import rates_report
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Study
 from service.replay.summary import summary
@@ -87,9 +88,10 @@ def _reports(recordings: list[Recording], options: argparse.Namespace, crew: Wor
         return [Report([], challenge_tables(recordings, options, crew))]
     if options.task == FAULT:
         return [fault_report(recording, options, crew) for recording in recordings]
-    if options.task == CERTIFICATE:
+    if options.task in {CERTIFICATE, RATES}:
+        report = certificate_report if options.task == CERTIFICATE else rates_report
         pools = (grouped_pool(recording, options, options.grouping) for recording in recordings)
-        return [certificate_report(pool, options, crew) for pool in pools]
+        return [report(pool, options, crew) for pool in pools]
     if options.task == "performance":
         return [Report([], performance_tables(each, options, crew)) for each in recordings]
     return [_study_report(recording, options, crew) for recording in recordings]

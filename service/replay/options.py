@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from service.domain.assessments import METRICS, Aim, Policy
 from service.domain.errors import RecordingError
+from service.replay.option_texts import DESCRIPTION, EPILOG
 from service.replay.option_types import (
     class_or_all,
     counts,
@@ -19,36 +20,7 @@ from service.replay.option_types import (
     share,
     target,
 )
-from service.statistics.names import PriorName
-
-DESCRIPTION = """\
-Assess recorded predictions offline: label them one by one as a policy wishes, in many independent runs, and
-measure how well the method knows the truth after so many labels. Nothing is needed but the file.
-
-FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
-.parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
---task ensemble three. With --task ensemble all files are members of one ensemble, with --task challenge there
-are two, the champion first; else each is by itself. With --task annotators a file has predicted [N] and
-answers [N, people]. What is concluded comes first.
-"""
-
-EPILOG = """\
-Methods are PRIOR+POLICY. Without --prior and --policy Credence's own are compared (learned+random and
-learned+thompson), with --paper or --json also UPrior (uniform+random), IPrior (informed+random) and IPrior+TS
-(informed+thompson) of the paper behind the method. Otherwise all combinations of those given.
-
-examples:
-  credence replay FILE --fault region=r3 --drop 0.14       days until a fault of one region is found
-  credence replay digits                                   groupwise accuracy, by number of labels
-  credence replay digits --task identification --runs 50   labels until the least accurate class is found
-  credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
-  credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
-  credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
-  credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
-  credence replay FILE --task certificate --threshold 0.9  labels until every group is shown to reach 90%
-  credence replay ANSWERS.npz --task annotators            accuracy from the answers of people who err
-  credence replay ANSWERS.npz --task annotators --skipped 0.2   the same if hard items get no answer
-"""
+from service.statistics.names import LABELLED_RATES, PriorName
 
 Binning = Literal["equal_width", "equal_size"]
 
@@ -80,6 +52,12 @@ ANNOTATORS: Final = "annotators"
 CERTIFICATE: Final = "certificate"
 """The task that tells how many labels it takes to show that every group meets a threshold."""
 
+RATES: Final = "rates"
+"""The task that measures how many labels it takes to show that groups differ in a rate, or miss its limit."""
+
+OF_RATES: Final[Mapping[str, Any]] = {"score_bins": 3, "rate": "false_positive_rate"}
+"""Defaults of this task's options; score bins are those of each predicted class."""
+
 MARGIN: Final = 0.01
 """Region of a challenge."""
 
@@ -108,6 +86,10 @@ _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
         *("grouping", "group_by", "superclasses", "score_bins", "binning"),
         *("policy", "budget", "threshold", "interval"),
     ),
+    RATES: (
+        *("grouping", "group_by", "superclasses", "score_bins", "binning", "positive_class"),
+        *("rate", "region", "threshold", "budget", "interval"),
+    ),
     FAULT: (
         *("fault", "drop", "labels_per_day", "half_life_days", "days_before", "threshold", "interval"),
         *("group_by", "policy", "score_bins", "binning"),
@@ -135,7 +117,7 @@ def completed(options: argparse.Namespace) -> argparse.Namespace:
         raise RecordingError("--policy", f"certify asks for a certificate; add --task {CERTIFICATE}")
     if options.task != "performance" and "adaptive" in given.get("policy", ()):
         raise RecordingError("--policy", "adaptive asks for precision and recall; add --task performance")
-    more = {"challenge": {"region": MARGIN}, FAULT: OF_FAULT}.get(options.task, {})
+    more = {"challenge": {"region": MARGIN}, FAULT: OF_FAULT, RATES: OF_RATES}.get(options.task, {})
     if "group_by" in given and "grouping" in given:
         raise RecordingError("--group-by", "--grouping says what tells groups apart; leave one of them out")
     return argparse.Namespace(**{**vars(options), **DEFAULTS, **more, **given})
@@ -153,7 +135,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="recorded predictions, or `digits`")
     question = parser.add_argument_group("what is asked")
     question.add_argument(
-        "--task", default="estimation", choices=sorted([*METRICS, FAULT, ANNOTATORS, CERTIFICATE])
+        "--task", default="estimation", choices=sorted([*METRICS, FAULT, ANNOTATORS, CERTIFICATE, RATES])
     )
     # The ensemble has but one metric, and takes no --metric.
     metrics = {metric for task, names in METRICS.items() if task != "ensemble" for metric in names}
@@ -161,6 +143,9 @@ def add_parser(commands: Any) -> None:
     add_grouping(question)
     question.add_argument(
         "--group-by", metavar="NAME", help="group by an attribute: an array or column of the file"
+    )
+    question.add_argument(
+        "--rate", choices=LABELLED_RATES, help=f"of the task rates (default: {OF_RATES['rate']})"
     )
     question.add_argument(
         "--top-m", type=positive, metavar="M", help=f"groups to find (default: {DEFAULTS['top_m']})"
@@ -275,7 +260,8 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=real,
         help="operating threshold (default: 0.5; of decision values 0); of a fault the least accuracy "
-        "allowed (default: half-way down the drop), of a certificate that of every group (required)",
+        "allowed (default: half-way down the drop), of a certificate that of every group "
+        "(required); of rates their limit",
     )
     group.add_argument(
         "--target",

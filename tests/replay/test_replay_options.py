@@ -41,6 +41,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--aim": ("recall",),
     "--skipped": ("0.2",),
     "--expired": ("0.1",),
+    "--rate": ("precision",),
 }
 FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
 OF_GROUPS = {
@@ -60,6 +61,10 @@ TAKEN = {
     ("--task", "certificate"): {
         *("--grouping", "--group-by", "--superclasses", "--score-bins", "--binning"),
         *("--policy", "--budget", "--threshold", "--interval"),
+    },
+    ("--task", "rates"): {
+        *("--grouping", "--group-by", "--superclasses", "--score-bins", "--binning", "--positive-class"),
+        *("--rate", "--region", "--threshold", "--budget", "--interval"),
     },
     ("--task", "fault"): {
         "--fault",

@@ -1,0 +1,116 @@
+"""Posterior draws of the rates of every group, and what they say of differences and ratios.
+
+Shares of positive items within strata are drawn, and rates follow from them through the shares of the strata,
+which are counted. So labels may be spread over groups and strata
+in any way, as long as those within a stratum are drawn evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from service.domain.arrays import Floats
+from service.statistics.names import RateName
+from service.statistics.rates.measures import RATES
+from service.statistics.rates.strata import RateLabels, rates_of
+from service.statistics.rates.stratum_posterior import draw_positive_shares
+from service.statistics.ratios import ratio
+
+DRAWS: Final = 4_000
+_ROUNDING: Final = 1e-6
+
+
+def draw_rates(
+    labels: RateLabels, rng: np.random.Generator, *, run: int = 0, draws: int = DRAWS
+) -> Mapping[RateName, Floats]:
+    """Draws of every rate of every group in one run [S, G]; NaN where a rate counts no items.
+
+    If the items are all there are, those with labels are certain, and the classes of others are drawn.
+    """
+    strata, all_, positive = labels.strata, labels.labels[run], labels.positives[run]
+    shares = draw_positive_shares(all_, positive, strata.scores, strata.selected, rng=rng, draws=draws)
+    if strata.sizes is not None:
+        left = (strata.sizes - all_).astype(np.int64)
+        shares = ratio(positive + rng.binomial(left, shares), strata.sizes, 0.0)
+    return {name: rates_of(rate, strata.shares, strata.predictions, shares) for name, rate in RATES.items()}
+
+
+def joint_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
+    """Ends of intervals that all hold at once with probability `mass`, from draws [S, Q]; arrays are [Q].
+
+    Each leaves out as many draws at either end as possible, the same number of every quantity (Besag, Green,
+    Higdon and Mengersen, Statistical Science 1995, section 6.3). NaN, where a quantity does not exist in a
+    draw, is never outside.
+    """
+    count, columns = len(draws), np.arange(draws.shape[1])
+    ordered = np.sort(draws, axis=0)  # NaN at the end
+    some = np.maximum(np.count_nonzero(~np.isnan(draws), axis=0), 1)
+    first, last = (
+        np.stack([np.searchsorted(ordered[:n, q], draws[:, q], side) for q, n in enumerate(some)], axis=1)
+        for side in ("left", "right")
+    )
+    # How many draws are beyond each, on the side where fewer are; equal draws are not beyond one another.
+    beyond = np.where(np.isnan(draws), count, np.minimum(last - 1, some - 1 - first))
+    cut = int(np.sort(beyond.min(axis=1, initial=count))[int((1 - mass) * count + _ROUNDING)])
+    at = np.minimum(cut, (some - 1) // 2)
+    return ordered[at, columns], ordered[some - 1 - at, columns]
+
+
+class Gap(NamedTuple):
+    """How far groups are apart, by fairlearn's definitions: the largest difference and the least ratio."""
+
+    difference: tuple[float, float, float]  # lower end, estimate, upper end
+    ratio: tuple[float, float, float]
+    pairs: tuple[Floats, Floats]  # ends of all differences of a and b [M, G, G] that hold at once, a first
+
+
+def gap(rates: Sequence[Floats], mass: float) -> Gap:
+    """The gap of a criterion from draws [S, G] of its M rates: the largest difference in any of them.
+
+    A maximum of draws is never 0, also where groups are alike. So the lower end of the difference is the
+    highest one of any pair, of intervals that hold for all pairs at once. So is the upper end of the ratio.
+    """
+    draws = np.stack(rates, axis=1)  # [S, M, G]
+    _, kinds, groups = draws.shape
+    if groups < 2:  # noqa: PLR2004 - a pair
+        nothing = np.zeros((kinds, groups, groups))
+        return Gap((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (nothing, nothing))
+    tail = (1 - mass) / 2
+    high, low = np.nanmax(draws, axis=2), np.nanmin(draws, axis=2)
+    means = np.nanmean(draws, axis=0)
+    first, second = np.triu_indices(groups, 1)
+    lower, upper = joint_intervals(_flat(draws[:, :, first] - draws[:, :, second]), mass)
+    ratios = ratio(draws[:, :, first], draws[:, :, second])
+    least, most = joint_intervals(_flat(ratios), mass)
+    highest_ratio = float(np.nanmin(np.minimum(np.minimum(most, ratio(1.0, least, np.inf)), 1.0)))
+    estimates = means.max(axis=1) - means.min(axis=1)
+    quotients = ratio(means.min(axis=1), means.max(axis=1), 1.0)
+    return Gap(
+        difference=(
+            float(max(0.0, np.nanmax(np.maximum(lower, -upper)))),
+            float(estimates.max()),
+            float(np.quantile((high - low).max(axis=1), 1 - tail)),
+        ),
+        ratio=(
+            float(np.quantile(ratio(low, high, 1.0).min(axis=1), tail)),
+            float(quotients.min()),
+            highest_ratio,
+        ),
+        pairs=(_square(lower, -upper, kinds, groups), _square(upper, -lower, kinds, groups)),
+    )
+
+
+def _flat(values: Floats) -> Floats:
+    return values.reshape(len(values), -1)
+
+
+def _square(above: Floats, below: Floats, kinds: int, groups: int) -> Floats:
+    """One end of the differences of all pairs [M, G, G]: of those with a before b, and of the others."""
+    first, second = np.triu_indices(groups, 1)
+    ends = np.zeros((kinds, groups, groups))
+    ends[:, first, second] = above.reshape(kinds, -1)
+    ends[:, second, first] = below.reshape(kinds, -1)
+    return ends

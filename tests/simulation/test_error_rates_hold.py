@@ -1,0 +1,32 @@
+"""Gaps of error rates are confirmed with half the labels of random sampling, and seldom if there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.error_rates import ALPHA, COVERED, DIFFERENT, NULLS, World, confirmed, coverage
+
+
+@pytest.mark.parametrize("name", list(DIFFERENT))
+def test_labels_aimed_at_a_gap_confirm_it_with_about_half_of_the_labels(name: str) -> None:
+    taken = {way: confirmed(DIFFERENT[name], 0.05, way, runs=40).mean() for way in ("aimed", "plain")}
+    # By the benchmark it is less than half; the ratio of two means of 40 runs is known to about 15%.
+    assert taken["aimed"] < 0.65 * taken["plain"]
+
+
+@pytest.mark.parametrize("name", list(NULLS))
+def test_few_runs_ever_confirm_a_gap_that_is_not_there(name: str) -> None:
+    world, difference = NULLS[name]
+    false = np.isfinite(confirmed(world, difference, "aimed", runs=100, budget=300))
+    # A thousandth of the tests would fail at a rate of alpha.
+    assert false.sum() <= stats.binom.ppf(0.999, 100, ALPHA)
+
+
+@pytest.mark.parametrize("case", COVERED, ids=[name for name, *_ in COVERED])
+def test_joint_intervals_cover_the_rates_of_all_groups(case: tuple[str, World, float]) -> None:
+    _, world, honest = case
+    found = np.array([coverage(world, honest, 100, np.random.default_rng((1, run))) for run in range(40)])
+    # Of 40 runs a coverage of 95% is below 82% once in a thousand.
+    assert (found[:, :-1].mean(axis=0) >= 0.82).all()
