@@ -9,7 +9,6 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Ints
-from service.domain.assessments import Aim
 from service.statistics.binary.label_gains import (
     PLANNING_SIGMAS,
     LabelledStrata,
@@ -43,7 +42,7 @@ class ItemsToLabel:
         self.negatives: Floats = np.zeros(len(bins.counts))
         """Negative labels of every bin."""
 
-    def draw(self, labels: int, policy: str, aim: Aim) -> Ints:
+    def draw(self, labels: int, policy: str, aim: str) -> Ints:
         """Label so many items, and tell which."""
         if policy == RANDOM:
             drawn = self._order[:labels]
@@ -64,7 +63,7 @@ class ItemsToLabel:
             drawn = np.concatenate((drawn, chosen))
         return drawn
 
-    def _plan(self, count: int, aim: Aim) -> Ints:
+    def _plan(self, count: int, aim: str) -> Ints:
         """How many of the next labels each stratum gets."""
         log_odds, _ = self._planner.log_odds(self.positives, self.negatives, self._rng, draws=_DRAWS)
         sums = self._strata.sums

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from service.domain.arrays import Floats, Ints
-from service.domain.assessments import Aim
 
 EXPLORED: Final = 0.1
 """Share of the labels that are of random items."""
@@ -83,7 +82,7 @@ def _false_positive_rate(of: Counts) -> _Measure:
     return _Measure(wrong / negatives, -1 / negatives, wrong / negatives**2)
 
 
-AIMS: Final[Mapping[Aim, Callable[[Counts], _Measure]]] = {
+AIMS: Final[Mapping[str, Callable[[Counts], _Measure]]] = {
     "f1": _f1,
     "precision": _precision,
     "recall": _recall,
@@ -95,7 +94,7 @@ _LEAST_VARIANCE: Final = 1e-12
 _FEWEST_ITEMS: Final = 1e-9
 
 
-def expected_gains(strata: LabelledStrata, theta: Floats, aim: Aim) -> Floats:
+def expected_gains(strata: LabelledStrata, theta: Floats, aim: str) -> Floats:
     """Expected fall of the aim's variance by one label of each stratum [B], from draws of theta [S, B]."""
     left = strata.unlabelled
     expected = strata.positives + left * theta
