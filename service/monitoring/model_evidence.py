@@ -136,9 +136,12 @@ def due_checkpoint(
     opened = open_places(open_requests, settings, base.keys)
     place = ledger.place_before(ledger.rows - kept // 2)
     place = min(place, min(opened.values(), default=place + 1) - 1, first_gold(open_requests) - 1)
+    if checkpoint is not None:
+        # All earlier requests have ended, and counts of gold labels contain them whatever the reference is.
+        place = max(place, checkpoint.position)
     if place <= base.position:
         return None
-    gold = gold_counts(ledger.gold_labels, {}, reference, checkpoint, until=place + 1)
+    gold = gold_counts(ledger.gold_labels, {}, checkpoint, until=place + 1)
     evidence = model_evidence(
         settings=settings,
         index=index,

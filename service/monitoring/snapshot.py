@@ -155,7 +155,7 @@ def take_snapshot(
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
     policy, unanswered = settings.labels_per_item, unanswered_requests(settings, ledger)
-    gold = gold_counts(ledger.gold_labels, requests.of_new_items, reference, facts.checkpoint)
+    gold = gold_counts(ledger.gold_labels, requests.of_new_items, facts.checkpoint)
     wrong_labels = allowed_errors(settings, gold)
     weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth, absent=facts.absent)
     groupings = assess_groupings(
