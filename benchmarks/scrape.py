@@ -24,6 +24,7 @@ from service.domain.traffic_tables import ALL_TRAFFIC, tables
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
+from service.monitoring.unanswered_requests import unanswered_requests
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
@@ -100,6 +101,7 @@ def snapshot_of(settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger
             traffic=traffic,
             requests=RequestFacts({}, 0, {}, {}, {}),
             ledger=ledger,
+            unanswered=unanswered_requests(settings.models["m"], ledger),
             index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
         ),
         performances={},

@@ -137,7 +137,7 @@ class PodSettings(Values):
         description="additional environment variables; set those of Credence in `config` and `secrets`",
     )
     extra_volumes: list[Object] = Field(
-        default=[], description="additional volumes, such as a projected token"
+        default=[], description="additional volumes, such as a Secret with a file of gold items"
     )
     extra_volume_mounts: list[Object] = Field(default=[], description="mounts of the additional volumes")
 

@@ -21,6 +21,7 @@ from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError, CredenceError
 from service.serving.documents.certificates import Gate, GroupingGate, Outcome, gate
+from service.statistics.certificates import MOST_TARGET
 
 EXIT_CODES: Final[Mapping[Outcome, int]] = {"shown": 0, "missed": 1, "undecided": 2}
 _COMMAND_LINE = "the command line"
@@ -67,8 +68,10 @@ def _groupings(settings: Settings, model: str, chosen: list[str] | None) -> list
         raise refused("--model", f"unknown model {model!r}; configured: {', '.join(sorted(settings.models))}")
     known, asked = settings.cell_space(model).groupings, settings.models[model]
     possible = sorted(name for name, by in known.items() if by.has_threshold)
-    if (least := asked.alerts.min_accuracy) is None or not 0 < least < 1:
-        raise refused("--model", f"set models.{model}.alerts.min_accuracy, above 0 and below 1")
+    if (least := asked.alerts.min_accuracy) is None or not 0 < least <= MOST_TARGET:
+        raise refused(
+            "--model", f"set models.{model}.alerts.min_accuracy, above 0 and at most {MOST_TARGET:g}"
+        )
     if not asked.labels_per_item.has_evidence or asked.labels_per_item.learns_bound:
         problem = f"labels may be wrong: set models.{model}.labels_per_item.max_error to a number"
         raise refused("--model", problem)

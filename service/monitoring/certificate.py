@@ -20,7 +20,7 @@ from service.domain.cells import OTHER
 from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
-from service.statistics.certificates import CertificateTest, Collected
+from service.statistics.certificates import MOST_TARGET, CertificateTest, Collected
 from service.statistics.grouped_e_processes import GroupEvidence
 from service.store.references import ReferenceWindow
 
@@ -79,7 +79,7 @@ def certificate_test(settings: ModelSettings, *, has_threshold: bool) -> Certifi
         return None
     target = least + (1 - least) * labels.wrong_labels
     # Every group is shown to exceed 0 by one label, and none ever to reach 1.
-    return CertificateTest(target) if 0 < target < 1 else None
+    return CertificateTest(target) if 0 < target <= MOST_TARGET else None
 
 
 def first_labels(settings: ModelSettings, *, has_threshold: bool) -> float:

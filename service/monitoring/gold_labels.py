@@ -15,7 +15,6 @@ from service.statistics.label_errors import GoldCounts, WrongLabels, learned, st
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry, Position
 from service.store.records import EXPIRED
-from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
 _COLUMNS = {
@@ -125,20 +124,19 @@ class GoldLabels:
 def gold_counts(
     labels: GoldLabels | None,
     open_requests: Mapping[str, OpenRequest],
-    reference: ReferenceWindow | None,
     checkpoint: EvidenceCheckpoint | None,
     *,
     until: int = NO_PLACE,
 ) -> GoldCounts:
     """First requests for gold items ever, in the order of their requests: up to the first that is open.
 
-    `open_requests`, by id, were read before the outcomes. Requests from the place `until` on are left out. As
-    all evidence, it is continued from a checkpoint of the same reference.
+    Requests from the place `until` on are left out. It is continued from a checkpoint, also of another
+    reference: a new model does not change people.
     """
     if labels is None:
         return GoldCounts()
     until = min(until, first_gold(open_requests))
-    if checkpoint is None or checkpoint.reference != reference:
+    if checkpoint is None:
         return labels.counts(after=0, until=until)
     return labels.counts(after=checkpoint.position, until=until).plus(GoldCounts(*checkpoint.gold))
 

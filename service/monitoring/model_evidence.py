@@ -50,18 +50,18 @@ def model_evidence(
     checkpoint: EvidenceCheckpoint | None,
     before: Mapping[str, GroupingEvidence | None],
     wrong_labels: WrongLabels | None = None,
+    any_class: frozenset[int] | None = None,
     until: int = NO_PLACE,
 ) -> dict[str, GroupingEvidence]:
     """Evidence about every grouping that has traffic and asked for labels.
 
-    `open_requests`, by id, were read before the outcomes. Requests from the place `until` on are left out.
-    With what was known `before`, by grouping, only what has changed since is computed. Labels may be as often
-    wrong as the settings state, unless `wrong_labels` are learned.
+    `open_requests`, by id, are of the moment of the outcomes. Those from the place `until` on are left out.
+    With what was known `before`, by grouping, only what has changed is computed. `wrong_labels` are as the
+    settings state, unless they are learned; `any_class` is as of `UnansweredRequests`, if known already.
     """
-    if wrong_labels is None:
-        wrong_labels = allowed_errors(settings, GoldCounts())
+    wrong_labels = wrong_labels or allowed_errors(settings, GoldCounts())
     base = Checkpoint(checkpoint, index.space, reference)
-    unanswered = unanswered_requests(settings, ledger).any_class
+    unanswered = unanswered_requests(settings, ledger).any_class if any_class is None else any_class
     twice = _may_count_twice(settings, ledger, base)
     labelled = _labelled(index, ledger, base, unanswered, twice)
     opened = open_places(open_requests, settings, base.keys)
@@ -124,8 +124,8 @@ def due_checkpoint(
 ) -> EvidenceCheckpoint | None:
     """The next checkpoint, if the stream is about to be trimmed of labels that none knows.
 
-    It reaches up to a request before which all have ended, of whatever group: nothing that it knows of can
-    change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
+    It reaches up to a request before which all have ended: nothing that it knows of can change. Arguments
+    are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
     """
     base = Checkpoint(checkpoint, index.space, reference)
     # The stream keeps fewer outcomes if several people label them, and with labels of gold items.
@@ -136,9 +136,11 @@ def due_checkpoint(
     opened = open_places(open_requests, settings, base.keys)
     place = ledger.place_before(ledger.rows - kept // 2)
     place = min(place, min(opened.values(), default=place + 1) - 1, first_gold(open_requests) - 1)
+    # Up to the last one all have ended, and are in the counts of gold labels whatever the reference is.
+    place = max(place, 0 if checkpoint is None else checkpoint.position)
     if place <= base.position:
         return None
-    gold = gold_counts(ledger.gold_labels, {}, reference, checkpoint, until=place + 1)
+    gold = gold_counts(ledger.gold_labels, {}, checkpoint, until=place + 1)
     evidence = model_evidence(
         settings=settings,
         index=index,

@@ -35,7 +35,7 @@ from service.store.checkpoints import CheckpointStore
 from service.store.cohorts import CohortStore
 from service.store.count_histories import CountHistoryStore
 from service.store.drift_facts import DriftStore
-from service.store.facts import FactReader
+from service.store.facts import FactReader, RequestFacts
 from service.store.outcome_entries import BEGINNING
 from service.store.records import PoolRecord
 
@@ -129,15 +129,13 @@ class ModelMonitor:
             decay=self.settings.label_decay_per_second,
             now=now,
             truth=facts.truth,
-            any_class=unanswered_requests(self.settings, facts.ledger).any_class,
+            any_class=facts.unanswered.any_class,
         )
 
     def _read(self, now: float) -> Facts:
         """The facts of this round."""
         traffic, marked = self.reader.marked_traffic()
-        # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
-        requests = self.reader.requests()
-        self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
+        requests = self._read_outcomes(votes_missing=has_voteless_traffic(self.space, traffic.traffic))
         reference, (verdicts, pins) = self.reader.reference(), self.reader.drift()
         windows = traffic_windows(marked.timeline, reference, self.settings.drift, now=now)
         history, compared = None, None
@@ -149,6 +147,7 @@ class ModelMonitor:
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
+            unanswered=unanswered_requests(self.settings, self._ledger),
             index=GroupIndex(self.space, traffic.traffic, self._ledger.cells, history),
             reference=reference,
             checkpoint=self.checkpoints.checkpoint(),
@@ -194,11 +193,14 @@ class ModelMonitor:
             names[name] = [grouping.groups[g] for g in chosen]
         return names
 
-    def _read_outcomes(self, *, votes_missing: bool) -> None:
-        """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
-        complete = False
-        while not complete:
-            page = self.reader.outcomes(self._read_to)
+    def _read_outcomes(self, *, votes_missing: bool) -> RequestFacts:
+        """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it.
+
+        Returns requests as of the moment of the last page: each is open or has an outcome, never both. So no
+        label counts for evidence before an earlier request has ended.
+        """
+        while True:
+            page, requests = self.reader.outcomes_and_requests(self._read_to)
             if page is None:
                 log.warning("reading all outcomes again: the stream has changed", extra={"model": self.model})
                 self._ledger, self._read_to = self._empty_ledger(), BEGINNING
@@ -206,7 +208,9 @@ class ModelMonitor:
             self._ledger.fold(page.entries)
             self._ledger.forget(page.first)
             self._ledger.place(votes_missing=votes_missing)
-            self._read_to, complete = page.last, page.complete
+            self._read_to = page.last
+            if page.complete:
+                return requests
 
     def recall(self, now: float) -> bool:
         """Compute the estimates of one earlier time that is not remembered; whether there was one.

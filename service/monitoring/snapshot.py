@@ -34,7 +34,7 @@ from service.monitoring.problems import listed_problems, snapshot_problems
 from service.monitoring.reference_filling import ReferenceFilling, reference_filling
 from service.monitoring.suspected_groups import Suspects, find_suspects, suspected_aim
 from service.monitoring.traffic_windows import ComparedTraffic
-from service.monitoring.unanswered_requests import UnansweredRequests, unanswered_requests
+from service.monitoring.unanswered_requests import UnansweredRequests
 from service.monitoring.waiting_predictions import WaitingPredictions, waiting_predictions
 from service.monitoring.week_ago import WeekAgo
 from service.monitoring.weighted_labels import weigh_model_labels
@@ -55,9 +55,10 @@ class Facts:
     """What was read of one model."""
 
     traffic: TrafficFacts
-    requests: RequestFacts  # read before the outcomes
+    requests: RequestFacts  # as of the same moment as the outcomes
     ledger: OutcomeLedger
     index: GroupIndex  # built once a round
+    unanswered: UnansweredRequests
     # the window that recent traffic is compared with, if one was set
     reference: ReferenceWindow | None = None
     # evidence by labels that were, or soon will be, trimmed from the outcome stream
@@ -154,10 +155,13 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    policy, unanswered = settings.labels_per_item, unanswered_requests(settings, ledger)
-    gold = gold_counts(ledger.gold_labels, requests.of_new_items, reference, facts.checkpoint)
+    policy, unanswered = settings.labels_per_item, facts.unanswered
+    gold = gold_counts(ledger.gold_labels, requests.of_new_items, facts.checkpoint)
     wrong_labels = allowed_errors(settings, gold)
-    weighted = weigh_model_labels(settings, index, ledger, now=now, truth=facts.truth, absent=facts.absent)
+    any_class = unanswered.any_class
+    weighted = weigh_model_labels(
+        settings, index, ledger, now=now, truth=facts.truth, absent=facts.absent, any_class=any_class
+    )
     groupings = assess_groupings(
         settings=settings,
         index=index,
@@ -176,6 +180,7 @@ def take_snapshot(
             checkpoint=facts.checkpoint,
             before={} if last is None else {n: one.evidence for n, one in last.groupings.items()},
             wrong_labels=wrong_labels,
+            any_class=any_class,
         ),
     )
     drift = model_drift(
@@ -232,7 +237,7 @@ def take_snapshot(
             now=now,
             interval=settings.interval,
             since=None if reference is None else reference.until,
-            any_class=unanswered.any_class,
+            any_class=any_class,
             wrong_labels=None if policy.learns_bound or not policy.has_evidence else policy.wrong_labels,
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()

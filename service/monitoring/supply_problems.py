@@ -128,7 +128,7 @@ def _labels_stale(snapshot: ModelSnapshot) -> Problem:
         kind="labels_stale",
         severity="warning",
         alerts=("CredenceLabelsStale",),
-        amount=sum(one.open_requests for one in snapshot.assessments.values()),
+        amount=len(snapshot.requests),
         at=last,
         since=Since(min(known), or_earlier=oldest is None),
     )

@@ -161,8 +161,11 @@ def weigh_model_labels(
     now: float,
     truth: LearnedTruth | None = None,
     absent: LearnedAccuracies | None = None,
+    any_class: frozenset[int] | None = None,
 ) -> WeightedLabels:
-    """The same, with the decay, the run length and the treatment of missing labels of a model's settings."""
+    """The same by a model's settings; `any_class` is as of `UnansweredRequests`, if that is known already."""
+    if any_class is None:
+        any_class = unanswered_requests(settings, ledger).any_class
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
     return weigh_labels(
         index,
@@ -172,7 +175,7 @@ def weigh_model_labels(
         now=now,
         truth=truth,
         absent=absent,
-        unanswered=unanswered_requests(settings, ledger).any_class,
+        unanswered=any_class,
     )
 
 

@@ -16,7 +16,7 @@ from service.replay.pool import Pool
 from service.replay.study import RUNS_AT_ONCE, beliefs_before
 from service.replay.tables import Cell, Report, Table
 from service.replay.workers import Workers, batches
-from service.statistics.certificates import RunningCertificates
+from service.statistics.certificates import MOST_TARGET, RunningCertificates
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS
 
@@ -99,7 +99,7 @@ def certificate_report(pool: Pool, options: argparse.Namespace, crew: Workers) -
         RecordingError: there is no threshold, or the budget exceeds the recording.
     """
     size, name = pool.recording.size, pool.recording.name
-    if options.threshold is None or not 0 < options.threshold < 1:
+    if options.threshold is None or not 0 < options.threshold <= MOST_TARGET:
         raise RecordingError("--threshold", "name the accuracy that every group has to meet, such as 0.9")
     if options.plots:
         raise RecordingError("--plots", "the task certificate draws nothing; leave it out")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -200,24 +201,16 @@ class FactReader(ModelStore):
 
     def requests(self) -> RequestFacts:
         """Requests in flight, the outbox's size, budgets and tallies."""
-        keys = self._keys
         with self._connection.pipeline(transaction=True) as pipeline:
-            pipeline.hgetall(keys.open)
-            pipeline.hlen(keys.outbox)
-            pipeline.hgetall(keys.budget)
-            pipeline.hgetall(keys.tallies)
-            opened, outbox_size, budget, tallies = pipeline.execute()
-        return RequestFacts(
-            open={k.decode(): msgspec.json.decode(v, type=OpenRequest) for k, v in opened.items()},
-            outbox_size=outbox_size,
-            budget={k.decode(): int(v) for k, v in budget.items() if not k.endswith(_BUCKET)},
-            buckets={k.removesuffix(_BUCKET).decode(): v for k, v in budget.items() if k.endswith(_BUCKET)},
-            tallies={
-                _event_and_assessment(k): int(v)
-                for k, v in tallies.items()
-                if not k.startswith(_LAST_ANSWERS)
-            },
-        )
+            self._ask_for_requests(pipeline)
+            return _request_facts(pipeline.execute())
+
+    def _ask_for_requests(self, pipeline: Any) -> None:
+        keys = self._keys
+        pipeline.hgetall(keys.open)
+        pipeline.hlen(keys.outbox)
+        pipeline.hgetall(keys.budget)
+        pipeline.hgetall(keys.tallies)
 
     def counts_at(self, traffic: MarkedTraffic, times: Collection[float]) -> MarkedCounts:
         """Counts of all traffic that arrived before some times; without those whose marks have gone."""
@@ -237,21 +230,41 @@ class FactReader(ModelStore):
         Returns None if the stream no longer holds `after`: Redis was restored from an older state, or the
         stream was trimmed past it. The caller then starts from the beginning.
         """
+        return self.outcomes_and_requests(after)[0]
+
+    def outcomes_and_requests(self, after: Position) -> tuple[OutcomePage | None, RequestFacts]:
+        """The same, and the requests of that moment: an answer moves a request to the outcomes at once."""
         key = self._keys.outcomes
         with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.xrange(key, min=entry_id_of(after), max=entry_id_of(after))
             pipeline.xrange(key, count=1)
             pipeline.xrange(key, min=f"({entry_id_of(after)}", count=_PAGE)
-            known, first, page = pipeline.execute()
+            self._ask_for_requests(pipeline)
+            known, first, page, *replies = pipeline.execute()
+        requests = _request_facts(replies)
         if after != BEGINNING and not known:
-            return None
+            return None, requests
         entries = [outcome_entry(entry_id, fields) for entry_id, fields in page]
-        return OutcomePage(
+        found = OutcomePage(
             first=position_of(first[0][0]) if first else BEGINNING,
             entries=entries,
             last=entries[-1].position if entries else after,
             complete=len(entries) < _PAGE,
         )
+        return found, requests
+
+
+def _request_facts(replies: Sequence[Any]) -> RequestFacts:
+    opened, outbox_size, budget, tallies = replies
+    return RequestFacts(
+        open={k.decode(): msgspec.json.decode(v, type=OpenRequest) for k, v in opened.items()},
+        outbox_size=outbox_size,
+        budget={k.decode(): int(v) for k, v in budget.items() if not k.endswith(_BUCKET)},
+        buckets={k.removesuffix(_BUCKET).decode(): v for k, v in budget.items() if k.endswith(_BUCKET)},
+        tallies={
+            _event_and_assessment(k): int(v) for k, v in tallies.items() if not k.startswith(_LAST_ANSWERS)
+        },
+    )
 
 
 def _event_and_assessment(field: bytes) -> tuple[str, str]:

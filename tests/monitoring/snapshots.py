@@ -26,6 +26,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.monitoring.traffic_windows import ComparedTraffic, Stretch
+from service.monitoring.unanswered_requests import unanswered_requests
 from service.monitoring.waiting_predictions import WaitingPredictions
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
@@ -166,6 +167,7 @@ def snapshot(
             traffic=there.traffic,
             requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {}, {("issued", "worst"): 40}),
             ledger=there.ledger,
+            unanswered=unanswered_requests(there.settings, there.ledger),
             index=there.index,
             compared=compared,
         ),

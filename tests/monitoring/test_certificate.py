@@ -16,6 +16,7 @@ from service.config.model import ModelSettings
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.certificate import Certificate
 from service.monitoring.model_evidence import due_checkpoint, model_evidence
+from service.statistics.certificates import MOST_TARGET
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
 from service.store.references import ReferenceWindow
@@ -73,6 +74,19 @@ def test_groups_without_errors_are_shown_to_meet_the_threshold() -> None:
 def test_a_group_without_labels_is_not_shown_to_meet_it() -> None:
     found = certificate([outcome(number, right=True, region="north") for number in range(60)])
     assert regions(found) == [True, False, False]
+
+
+@pytest.mark.parametrize("threshold", [math.nextafter(1.0, 0.0), 1 - 1e-15, 1 - 1e-9])
+def test_nothing_is_shown_to_meet_a_threshold_that_hardly_differs_from_1(threshold: float) -> None:
+    found = evidence(labels(60), settings=model(alerts={"min_accuracy": threshold}))
+    assert found["region"].certificate is None
+
+
+def test_the_highest_threshold_that_can_be_shown_has_bets_that_are_numbers() -> None:
+    mixed = [*labels(60), *labels(3, right=False, begin=60)]
+    found = certificate(mixed, settings=model(alerts={"min_accuracy": MOST_TARGET}))
+    assert np.isfinite(found.log_e).all()
+    assert not np.isnan(found.labels_left).any()
 
 
 def test_folded_values_are_never_shown_to_meet_it() -> None:

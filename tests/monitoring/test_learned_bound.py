@@ -17,6 +17,7 @@ from service.statistics.label_errors import GoldCounts
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import EXPIRED, SKIPPED, Fact, LabelFact
+from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
 POLICY = LabelsPerItem(gold=GoldSettings(file="gold.jsonl"), max_error="learned")
@@ -45,7 +46,7 @@ def open_gold(number: int) -> dict[str, OpenRequest]:
 
 
 def counts(entries: list[OutcomeEntry], opened: Mapping[str, OpenRequest] | None = None) -> GoldCounts:
-    return gold_counts(ledger_of(entries).gold_labels, opened or {}, None, None)
+    return gold_counts(ledger_of(entries).gold_labels, opened or {}, None)
 
 
 def test_right_and_wrong_labels_are_counted_by_whether_the_prediction_is_correct() -> None:
@@ -116,7 +117,7 @@ def evidence_of(
         reference=None,
         checkpoint=None,
         before=before or {},
-        wrong_labels=allowed_errors(LEARNING, gold_counts(ledger.gold_labels, {}, None, None)),
+        wrong_labels=allowed_errors(LEARNING, gold_counts(ledger.gold_labels, {}, None)),
     )
 
 
@@ -150,9 +151,41 @@ def test_gold_labels_count_when_the_stream_has_trimmed_them() -> None:
     assert checkpoint is not None
     assert 0 < checkpoint.gold[0] < 60
     stored = msgspec.msgpack.decode(msgspec.msgpack.encode(checkpoint), type=EvidenceCheckpoint)
-    everything = gold_counts(ledger.gold_labels, {}, None, stored)
+    everything = gold_counts(ledger.gold_labels, {}, stored)
     ledger.forget((40, 0))
-    assert gold_counts(ledger.gold_labels, {}, None, stored) == everything == GoldCounts(60, 6, 0, 0)
+    assert gold_counts(ledger.gold_labels, {}, stored) == everything == GoldCounts(60, 6, 0, 0)
+
+
+def checkpoint_of(
+    ledger: OutcomeLedger, before: EvidenceCheckpoint | None, reference: ReferenceWindow | None
+) -> EvidenceCheckpoint:
+    found = due_checkpoint(
+        settings=LEARNING,
+        index=index_of(ledger),
+        ledger=ledger,
+        open_requests={},
+        reference=reference,
+        checkpoint=before,
+        outcome_limit=LIMIT,
+    )
+    assert found is not None
+    return found
+
+
+def test_gold_labels_count_once_whatever_reference_is_set_after_the_stream_has_trimmed_them() -> None:
+    entries = [
+        each
+        for number in range(1, 61)
+        for each in (outcome(number, right=True), gold(number, "dog" if number % 10 == 0 else "cat"))
+    ]
+    ledger = ledger_of(entries)
+    first = checkpoint_of(ledger, None, None)
+    ledger.forget((40, 0))
+    new = ReferenceWindow(50.0, 55.0, 60.0)
+    assert gold_counts(ledger.gold_labels, {}, first) == GoldCounts(60, 6, 0, 0)
+    second = checkpoint_of(ledger, first, new)
+    assert second.position >= first.position
+    assert gold_counts(ledger.gold_labels, {}, second) == GoldCounts(60, 6, 0, 0)
 
 
 def test_a_checkpoint_waits_for_open_requests_for_gold_items() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -266,6 +268,29 @@ def test_outcomes_are_read_on_from_the_last_one_known(site: Site) -> None:
     second = page(site, first.last)
     assert [entry.label.true_class for entry in second.entries] == ["dog"]
     assert second.first == first.last < second.last
+
+
+def test_a_request_is_open_or_has_an_outcome_whenever_a_round_reads_never_both_or_neither(
+    connection: Connection,
+) -> None:
+    items = "".join(map(chr, range(ord("a"), ord("a") + 100)))
+    site, done = opened(connection, items), threading.Event()
+
+    def answer_all() -> None:
+        for item in items:
+            applied(site, label("answer", "cat", item=item))
+        done.set()
+
+    reader, all_ids = site.reader("m"), {f"r-{item}" for item in items}
+    with ThreadPoolExecutor(1) as people:
+        answering = people.submit(answer_all)
+        while not done.is_set():
+            found, requests = reader.outcomes_and_requests(BEGINNING)
+            assert found is not None
+            ended = {entry.fact.request_id for entry in found.entries}
+            assert ended.isdisjoint(requests.open)
+            assert ended | requests.open.keys() == all_ids
+        answering.result()
 
 
 def test_a_reader_starts_again_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
