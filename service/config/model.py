@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -19,6 +18,7 @@ from service.config.assessments import (
 )
 from service.config.forgetting import RUN_LENGTH_OF_SAMPLES, ForgettingSettings
 from service.config.labels_per_item import LabelsPerItem
+from service.config.score_bins import checked_bins, inner_edges
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.config.unanswered import Unanswered
 from service.config.unrequested import UnrequestedLabels
@@ -31,7 +31,6 @@ TensorName = Annotated[str, Field(min_length=1, max_length=256)]
 
 _Assessment = TypeVar("_Assessment", bound=AssessmentSettings)
 
-_MOST_SCORE_BINS = 1_000
 
 CONFUSION_CLASSES = 1_000
 """Maximum number of classes for confusion and cost, whose arrays are classes by classes."""
@@ -137,9 +136,6 @@ class DriftSettings(Frozen):
 
 
 _LONGEST_DAYS = 3_650.0
-_TAILS = (0.0003, 0.001, 0.003, 0.01, 0.03)
-"""Edges of score bins below the tenth, by default: a rare class is searched among low scores."""
-
 _PARTS = 7
 """Half-lives of draws, and windows of drift, in `find_within_days`."""
 
@@ -225,14 +221,7 @@ class ModelSettings(Frozen):
     @field_validator("score_bins")
     @classmethod
     def _bins_ascend(cls, bins: int | list[float]) -> int | list[float]:
-        if isinstance(bins, int):
-            if not 1 <= bins <= _MOST_SCORE_BINS:
-                raise ValueError(f"must be from 1 to {_MOST_SCORE_BINS:,}, but is {bins:.7g}")
-        elif len(bins) >= _MOST_SCORE_BINS:
-            raise ValueError(f"must have fewer than {_MOST_SCORE_BINS:,} edges, but has {len(bins):,}")
-        elif not all(low < high for low, high in itertools.pairwise((0.0, *bins, 1.0))):
-            raise ValueError("must be inner edges that ascend within (0, 1), such as [0.5, 0.9]")
-        return bins
+        return checked_bins(bins)
 
     @field_validator("tensors")
     @classmethod
@@ -246,12 +235,8 @@ class ModelSettings(Frozen):
     @property
     def score_edges(self) -> tuple[float, ...]:
         """Inner edges of the score bins."""
-        if not isinstance(self.score_bins, int):
-            return tuple(self.score_bins)
-        edges = {i / self.score_bins for i in range(1, self.score_bins)}
-        if self.positive_class is not None and "score_bins" not in self.model_fields_set:
-            edges |= {*_TAILS, *(1 - tail for tail in _TAILS)}
-        return tuple(sorted(edges))
+        fine_ends = self.positive_class is not None and "score_bins" not in self.model_fields_set
+        return inner_edges(self.score_bins, fine_ends=fine_ends)
 
     def assessments_of(self, task: type[_Assessment]) -> dict[str, _Assessment]:
         """The assessments of one task, by name."""

@@ -126,9 +126,7 @@ def assessment_snapshot(
         events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
         extreme=extreme,
         ranks=ranks,
-        compared=_compared(settings, grouping)
-        if isinstance(settings, ComparisonSettings) and grouping
-        else None,
+        compared=_compared(settings, grouping) if grouping else None,
         next=next_label_probabilities(settings, grouping, in_flight, rng, aim, filling=filling, gains=gains)
         if grouping
         else None,
@@ -148,10 +146,10 @@ def _draws(settings: IdentificationSettings, grouping: GroupingSnapshot, rng: np
     return grouping.beliefs.accuracy.sample(rng, size)
 
 
-def _compared(settings: ComparisonSettings, grouping: GroupingSnapshot) -> Compared | None:
-    names = settings.between
-    if not set(names) <= set(grouping.groups):
+def _compared(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Compared | None:
+    if not isinstance(settings, ComparisonSettings) or not set(settings.between) <= set(grouping.groups):
         return None
+    names = settings.between
     first, second = (grouping.groups.index(name) for name in names)
     accuracy = grouping.beliefs.accuracy
     below, within, above = mixture_rope_probabilities(
@@ -169,8 +167,7 @@ class AcquisitionState:
 
     task: Task[Any]  # what a label is worth
     policy: Policy  # who is labelled next
-    # what it decides on; requests in flight count as answered with what is expected of them
-    situation: Situation
+    situation: Situation  # what it decides on; requests in flight count as answered, as expected
 
 
 def acquisition_state(

@@ -244,6 +244,7 @@ def take_snapshot(
     }
     counts = counts_at(now, facts.traffic, requests, facts.short, facts.counts, joins=facts.joins)
     trends = count_trends(facts.counts, counts)
+    bias = weighted.selection_bias
     taken = ModelSnapshot(
         model=model,
         settings=settings,
@@ -256,9 +257,7 @@ def take_snapshot(
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
         unanswered=unanswered,
-        selection_bias=None
-        if (bias := weighted.selection_bias) is None
-        else Estimate.of(bias, settings.interval),
+        selection_bias=None if bias is None else Estimate.of(bias, settings.interval),
         last_label_at=ledger.last_label_at,
         groupings=groupings,
         assessments=assessments,
