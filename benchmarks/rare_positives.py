@@ -7,7 +7,7 @@ are requested by the policy `adaptive` with the aim `recall`, or at random.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
@@ -27,8 +27,8 @@ _ROOM = 200
 """Items of a score bin that are pooled; a quarter of the traffic called positive."""
 
 
-def watched(policy: str, seed: int) -> Iterator[tuple[float, float, float]]:
-    """Width of the interval of the recall, whether it holds, and that of F1, at each of `LABELS`."""
+def watched(policy: str, seed: int, labels: Sequence[int]) -> Iterator[tuple[float, float, float]]:
+    """Width of the interval of the recall, whether it holds, and that of F1, at each number of labels."""
     rng = np.random.default_rng([seed, POLICIES.index(policy)])
     slope = float(np.exp(rng.normal(0, 0.3)))
     classifier = Classifier(_PREVALENCE, _DISTANCE, (1.0, 1.0), float(rng.normal(0, 0.5)), slope, np.zeros(1))
@@ -36,7 +36,7 @@ def watched(policy: str, seed: int) -> Iterator[tuple[float, float, float]]:
     site = Watched(classifier, truth.threshold, rng, room=_ROOM, policy=policy, aim="recall")
     site.take_in(_TRAFFIC_BEFORE)
     asked = 0
-    for count in LABELS:
+    for count in labels:
         while asked < count:
             site.ask(min(_LABELS_AT_ONCE, count - asked))
             site.take_in(_TRAFFIC_BETWEEN)
@@ -47,17 +47,17 @@ def watched(policy: str, seed: int) -> Iterator[tuple[float, float, float]]:
         yield float(recall.upper - recall.lower), held["recall"], held["f1"]
 
 
-def _all(policy: str, seed: int) -> list[tuple[float, float, float]]:
-    return list(watched(policy, seed))
+def _all(policy: str, labels: Sequence[int], seed: int) -> list[tuple[float, float, float]]:
+    return list(watched(policy, seed, labels))
 
 
-def table(runs: int, jobs: int) -> Table:
+def table(runs: int, jobs: int, labels: Sequence[int]) -> Table:
     """Mean width of intervals, and the share that holds the truth, by policy and number of labels."""
     rows = []
     with ProcessPoolExecutor(jobs) as pool:
         for policy in POLICIES:
-            found = np.array(list(pool.map(partial(_all, policy), range(runs))))
-            for at, count in enumerate(LABELS):
+            found = np.array(list(pool.map(partial(_all, policy, labels), range(runs))))
+            for at, count in enumerate(labels):
                 rows.append((f"{policy}, {count}", tuple(100 * found[:, at].mean(axis=0))))
     return Table(
         f"one item in 500 is positive, %: {runs} classifiers",
@@ -71,12 +71,13 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description="Measure how soon the recall of a rare class gets known.")
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--labels", type=int, nargs="+", default=LABELS, help="numbers of labels to look at")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     options = parser.parse_args()
-    found = table(options.runs, options.jobs)
+    found = table(options.runs, options.jobs, options.labels)
     print_tables([found], as_json=options.json, as_markdown=options.markdown)
 
 
