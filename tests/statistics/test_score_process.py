@@ -91,6 +91,13 @@ def test_many_labels_are_followed_wherever_they_lead() -> None:
     assert special.expit(found).mean(axis=0) == pytest.approx(truth, abs=0.02)
 
 
+def test_a_single_stratum_holds_everywhere() -> None:
+    assert interpolated(np.array([[1.0], [2.0]]), np.zeros(1), np.array([-1.0, 3.0])).tolist() == [
+        [1, 1],
+        [2, 2],
+    ]
+
+
 def test_between_strata_the_log_odds_are_linear_and_beyond_them_constant() -> None:
     found = interpolated(np.array([[1.0, 3.0]]), np.array([0.0, 1.0]), np.array([-1.0, 0.25, 1.0, 5.0]))
     np.testing.assert_allclose(found, [[1.0, 1.5, 3.0, 3.0]])

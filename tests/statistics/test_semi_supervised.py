@@ -117,6 +117,14 @@ def test_the_same_seed_gives_the_same(fresh: ScorePosterior) -> None:
     assert np.array_equal(fresh.probabilities, again.probabilities)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+def test_two_items_are_enough_to_learn_from(threshold: float) -> None:
+    bins = bin_scores(np.array([0.2, 0.9]), thresholds=(threshold,))
+    found = learn_scores(bins, np.random.default_rng(0), draws=50, threshold=threshold)
+    assert found.probabilities.shape == (50, 2)
+    assert np.all(np.isfinite(found.probabilities))
+
+
 @pytest.mark.parametrize("top", [0.0, 1e-6, 0.02, 0.1, 0.3])
 def test_negative_labels_of_low_scores_alone_tell_of_few_positive_items(top: float) -> None:
     scores = top * np.random.default_rng(0).random(800)

@@ -217,6 +217,8 @@ def _covariance(hypothesis: Hypothesis, sigma: float) -> Floats:
 
 def interpolated(log_odds: Floats, at: Floats, wanted: Floats) -> Floats:
     """Log odds [S, W] at further coordinates [W], between those of strata [B], ascending; ends are kept."""
+    if len(at) == 1:
+        return np.repeat(log_odds, len(wanted), axis=1)
     right: Indices = np.clip(np.searchsorted(at, wanted), 1, len(at) - 1)
     part = np.clip((wanted - at[right - 1]) / (at[right] - at[right - 1]), 0.0, 1.0)
     return log_odds[:, right - 1] * (1 - part) + log_odds[:, right] * part

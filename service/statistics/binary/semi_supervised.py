@@ -127,10 +127,9 @@ class ScoreLearner:
         """The posterior given the numbers of positive and negative labels of every bin."""
         log_odds, weights = self.log_odds(positives, negatives, rng, draws=draws)
         strata = self.strata
-        fine = interpolated(log_odds, strata.ranks, strata.bin_ranks) if len(strata.ranks) > 1 else log_odds
         return ScorePosterior(
             bins=replace(self.bins, positives=positives, negatives=negatives),
-            probabilities=special.expit(fine),
+            probabilities=special.expit(interpolated(log_odds, strata.ranks, strata.bin_ranks)),
             weights=weights,
             mixture=self.mixture,
         )
