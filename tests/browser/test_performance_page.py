@@ -176,7 +176,7 @@ def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
 
 def test_how_the_scores_are_seen_is_reported_without_a_hint_where_they_fit(shown: Shown) -> None:
     page = shown(the_snapshot())
-    expect(page.locator(".score-models")).to_contain_text("No model has most of the weight: informed")
+    expect(page.locator(".score-models")).to_contain_text("No model has most of the weight: ranked")
     expect(page.locator(".hint")).to_have_count(0)
 
 

@@ -16,10 +16,11 @@ from replay_examples import recording
 from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.options import add_parser, completed
-from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
+from service.replay.performance import AT_THRESHOLD, RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.performance_command import Found, _studies, draw_performance, performance_summary
 from service.replay.recording import load_recording
 from service.statistics.binary.performance import Target
+from service.statistics.binary.semi_supervised import WAYS
 from service.statistics.estimate import Band
 
 MANY = recording([90, 80, 70, 60])
@@ -52,7 +53,7 @@ def refusal(*words: object) -> str:
 
 
 def studies(made: Any, *words: object) -> list[PerformanceStudy]:
-    return list(_studies(made, completed(parsed("model.npz", *words))))
+    return list(_studies(made, completed(parsed("model.npz", *words)), "random"))
 
 
 def areas(ours: float, label_only: float) -> dict[str, float]:
@@ -68,9 +69,9 @@ def made_up(number: int, area: float, label_only_area: float, **measures: float)
         BinaryScores(number, scores, rng.random(40) < scores), (10,), 2, 0.5, Target(recall=0.9)
     )
     names = ("band_width", "positive_label", "separation", "misfit_p_value", "effective_draws", "walkers")
-    names += tuple(
-        f"{name}_coverage" for name in ("band", "precision", "recall", "f1", "prevalence")
-    ) + tuple(f"weight_{name}" for name in ("calibrated", "informed", "mixture", "ranked"))
+    names += tuple(f"{name}_coverage" for name in ("band", "prevalence", *AT_THRESHOLD))
+    names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in ("width", "squared_error"))
+    names += tuple(f"weight_{name}" for name in WAYS)
     names += ("target_met", "target_promised", "target_possible")
     one: Mapping[str, float] = dict.fromkeys(names, 1.0) | measures
     band = Band(*(np.full_like(RECALLS, each) for each in (0.4, 0.5, 0.6)))
@@ -91,7 +92,7 @@ def test_json_holds_a_row_for_every_number_of_labels(
     words = ("--runs", 1, "--labels", "60,8", "--target", "precision=0.5", "--json")
     assert run(saved(tmp_path), *words) == 0
     tables = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert len(tables) == 6
+    assert len(tables) == 8
     for table in tables:
         assert table["title"].startswith("model, performance: ")
         assert [row["class, labels"] for row in table["rows"]] == ["class 1, 8", "class 1, 60"]
@@ -105,8 +106,8 @@ def test_the_terminal_shows_decision_values_replayed(
     path = saved(tmp_path, decision_values=MARGINS)
     assert run(path, "--runs", 1, "--labels", 8, "--decision-values") == 0
     printed = capsys.readouterr().out
-    assert printed.count("│ class 1, 8") == 5
-    assert "threshold 0." in printed
+    assert printed.count("│ class 1, 8") == 7
+    assert "threshold 0." in " ".join(printed.split())
     assert "chosen" not in printed
 
 
@@ -273,3 +274,20 @@ def test_an_option_that_cannot_be_read_is_refused_with_its_name(
         run("model.npz", f"{option}={value}")
     assert left.value.code == 2
     assert re.search(rf"argument {option}: {re.escape(problem)}", capsys.readouterr().err)
+
+
+def test_policies_are_reported_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--runs", 1, "--labels", "8", "--policy", "adaptive", "--policy", "random", "--json")
+    assert run(saved(tmp_path), *words) == 0
+    tables = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert [table["title"].startswith("model, adaptive,") for table in tables] == [True] * 7 + [False] * 7
+    assert tables[0]["rows"][0]["labels alone"] is None
+    assert tables[7]["rows"][0]["labels alone"] is not None
+
+
+def test_performance_is_learned_by_no_other_policy(tmp_path: Path) -> None:
+    assert refusal(saved(tmp_path), "--runs", 1, "--policy", "top_two").startswith(
+        "--policy: performance is learned by random or adaptive, not top_two"
+    )

@@ -34,7 +34,7 @@ def test_intervals_hold_if_hard_items_have_no_label(case: str) -> None:
 def test_performance_holds_if_hard_items_have_no_label() -> None:
     found = [run_once(CASES["performance, hardest 30% skipped"], 7, run) for run in range(4)]
     assert held(found, 1) >= 0.9
-    assert held(found, 0) < 0.6
+    assert held(found, 0) < 0.75
 
 
 def test_performance_holds_if_labels_are_wrong() -> None:
