@@ -200,7 +200,7 @@ class PerformanceSettings(PolicySettings):
     policy: Policy = "adaptive"
     """how the scores that are labelled next are chosen; `adaptive` narrows the aim most"""
     aim: Aim = "f1"
-    """the measure at the threshold that adaptive labels narrow"""
+    """what adaptive labels narrow: a measure at the threshold, or the precision-recall curve"""
     positive_class: ClassName
     """the positive class, one of the model's classes"""
     threshold: Probability = 0.5

@@ -15,7 +15,7 @@ Metric = Literal[
 Policy = Literal[
     "thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb", "certify", "adaptive"
 ]
-Aim = Literal["f1", "precision", "recall", "false_positive_rate"]
+Aim = Literal["f1", "precision", "recall", "false_positive_rate", "curve"]
 
 METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),

@@ -254,7 +254,7 @@ def _add_one_class(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--aim",
         choices=get_args(Aim),
-        help=f"measure at the threshold that adaptive labels narrow (default: {DEFAULTS['aim']})",
+        help=f"measure at the threshold, or the curve, that labels narrow (default: {DEFAULTS['aim']})",
     )
     group.add_argument(
         "--threshold",

@@ -43,6 +43,13 @@ def test_a_gain_is_the_fall_of_the_variance_that_labels_show(aim: str) -> None:
         assert found[stratum] == pytest.approx(fall, rel=0.25, abs=2e-5)
 
 
+def test_the_curve_needs_labels_where_positive_items_may_be_and_of_what_is_called_positive() -> None:
+    found = expected_gains(strata(), beta((1, 50), (1, 9), (3, 1), draws=400), "curve")
+    assert np.all(found > 0)
+    sure = expected_gains(strata(), beta((1, 50), (1, 9), (3_000, 1_000), draws=400), "curve")
+    assert sure[2] < 0.2 * found[2]
+
+
 def test_precision_needs_no_label_of_what_is_not_called_positive() -> None:
     found = expected_gains(strata(), beta((1, 9), (1, 3), (3, 1)), "precision")
     assert found[2] > 0

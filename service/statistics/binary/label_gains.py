@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from service.domain.arrays import Floats, Ints
+from service.statistics.binary.performance import Performance, sums_from_the_top
 
 EXPLORED: Final = 0.1
 """Share of the labels that are of random items."""
@@ -88,31 +89,66 @@ AIMS: Final[Mapping[str, Callable[[Counts], _Measure]]] = {
     "recall": _recall,
     "false_positive_rate": _false_positive_rate,
 }
-"""Measures that labels may be chosen for."""
+"""Measures at the threshold that labels may be chosen for."""
+
+CURVE: Final = "curve"
+"""The aim that is the whole precision-recall curve."""
+
+_RECALLS: Final[Floats] = np.linspace(0.05, 0.95, 19)
 
 _LEAST_VARIANCE: Final = 1e-12
 _FEWEST_ITEMS: Final = 1e-9
 
 
 def expected_gains(strata: LabelledStrata, theta: Floats, aim: str) -> Floats:
-    """Expected fall of the aim's variance by one label of each stratum [B], from draws of theta [S, B]."""
-    left = strata.unlabelled
-    expected = strata.positives + left * theta
-    called = strata.called
-    measure = AIMS[aim](
+    """Expected fall of the aim's variance by one label of each stratum [B], from draws of theta [S, B].
+
+    Of the curve it is the mean over recalls. Strata ascend by score.
+    """
+    if aim == CURVE:
+        values, of_one = _curve(strata, theta)
+    else:
+        values, of_one = _at_threshold(strata, theta, AIMS[aim])
+    mean = theta.mean(axis=0)
+    shared = (values - values.mean(axis=0)).T @ (theta - mean) / len(theta)
+    covariance = shared + of_one * (theta * (1 - theta)).mean(axis=0)
+    gains = (covariance**2).mean(axis=0) / np.maximum(mean * (1 - mean), _LEAST_VARIANCE)
+    return np.where(strata.unlabelled >= 1, gains, 0.0)
+
+
+def _at_threshold(
+    strata: LabelledStrata, theta: Floats, measured: Callable[[Counts], _Measure]
+) -> tuple[Floats, Floats]:
+    """A measure in every draw [S, 1], and its mean change by one more positive item of a stratum [1, B]."""
+    expected = strata.positives + strata.unlabelled * theta
+    measure = measured(
         Counts(
-            right=expected @ called,
+            right=expected @ strata.called,
             positives=np.maximum(expected.sum(axis=1), _FEWEST_ITEMS),
-            called=max(float(strata.counts @ called), _FEWEST_ITEMS),
+            called=max(float(strata.counts @ strata.called), _FEWEST_ITEMS),
             items=float(strata.counts.sum()),
         )
     )
-    mean = theta.mean(axis=0)
-    shared = (measure.value - measure.value.mean()) @ (theta - mean) / len(theta)
-    of_one = called * measure.by_right.mean() + measure.by_positives.mean()
-    covariance = shared + of_one * (theta * (1 - theta)).mean(axis=0)
-    gains = covariance**2 / np.maximum(mean * (1 - mean), _LEAST_VARIANCE)
-    return np.where(left >= 1, gains, 0.0)
+    of_one = strata.called * measure.by_right.mean() + measure.by_positives.mean()
+    return measure.value[:, None], of_one[None]
+
+
+def _curve(strata: LabelledStrata, theta: Floats) -> tuple[Floats, Floats]:
+    """Precision at several recalls in every draw [S, R], and how one more positive item changes it [R, B]."""
+    expected = np.maximum(strata.positives + strata.unlabelled * theta, _FEWEST_ITEMS)
+    usual = expected.mean(axis=0)
+    more = np.vstack((usual, usual + np.eye(len(usual))))
+    precision = _precision_at_recalls(strata.counts, np.vstack((expected, more)))
+    changed = precision[len(expected) :]
+    return precision[: len(expected)], (changed[1:] - changed[0]).T
+
+
+def _precision_at_recalls(counts: Floats, positives: Floats) -> Floats:
+    """Precision at `_RECALLS` [n, R], by positive items of every stratum [n, B]."""
+    right = sums_from_the_top(positives)
+    called = np.broadcast_to(sums_from_the_top(counts[None]), right.shape)
+    everywhere = Performance(np.zeros(right.shape[1]), called, right, right[:, 0], called[:, 0])
+    return everywhere.precision_at_recall(_RECALLS)
 
 
 def next_labels(strata: LabelledStrata, gains: Floats, count: int, rng: np.random.Generator) -> Ints:

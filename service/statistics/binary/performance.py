@@ -129,10 +129,10 @@ def performance(
         # The Bayesian bootstrap (Rubin, Annals of Statistics 1981), over bins.
         items = rng.dirichlet(bins.counts, len(probabilities)) * bins.total
         positive = items * probabilities
-    called, right = _from_the_top(items), _from_the_top(positive)
+    called, right = sums_from_the_top(items), sums_from_the_top(positive)
     positives = right[:, 0]
     if unclear is not None:
-        known, doubtful = _from_the_top((1 - unclear) * positive), _from_the_top(unclear * items)
+        known, doubtful = sums_from_the_top((1 - unclear) * positive), sums_from_the_top(unclear * items)
         called = np.vstack((called, called))
         right = np.vstack((known, known + doubtful))
         positives = np.vstack((known[:, :1] + doubtful[:, :1] - doubtful, known[:, :1] + doubtful))
@@ -145,7 +145,7 @@ def performance(
     )
 
 
-def _from_the_top(values: Floats) -> Floats:
+def sums_from_the_top(values: Floats) -> Floats:
     """Sum of every bin and those above it, and 0 above them all [S, T]."""
     sums = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
     return np.hstack((sums, np.zeros((len(values), 1))))
