@@ -222,7 +222,8 @@ def _learning(
             labels,
             weights=facts.weights,
             label_weights=facts.label_weights,
-            thresholds=[threshold],
+            # A bin is in one of the groups that labels are requested by.
+            thresholds=[threshold, *facts.score_edges],
         )
 
     every = [bins(labels) for labels in facts.imputed or [facts.labels]]

@@ -59,10 +59,9 @@ def score_gains(
     for positives, negatives in labels:
         learned = planner.learn(positives, negatives, rng, draws=-(-_DRAWS // len(labels)))
         theta += [ratio(by_group(bins.counts * draw), counts, 0.5) for draw in learned.probabilities]
-    lowest = np.append(bins.low, bins.edges)
     positives, negatives = (by_group(np.mean(each, axis=0)) for each in zip(*labels, strict=True))
     strata = LabelledStrata(
-        called=ratio(by_group(bins.counts * (lowest >= settings.threshold)), counts, 0.0),
+        called=ratio(by_group(bins.counts * (bins.lower_ends >= settings.threshold)), counts, 0.0),
         counts=np.maximum(counts, positives + negatives + 1),
         positives=positives,
         negatives=negatives,

@@ -9,7 +9,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.e_processes import discoveries
-from service.statistics.policies import proportional
+from service.statistics.policies import NONE, proportional
 from service.statistics.rates.allocation import choose_for_gap, choose_for_limit
 from service.statistics.rates.evidence import Drawn, RateEvidence
 from service.statistics.rates.gaps import log_e_any_difference
@@ -117,7 +117,13 @@ def _draw(
     if way != "aimed":
         groups, strata, chances = _random(items, labels, rng)
     elif question.limit is not None:
-        groups, strata, (chances, _) = choose_for_limit(question.rate, labels, question.limit, undecided, rng)
+        aimed = choose_for_limit(question.rate, labels, question.limit, undecided, rng)
+        groups, strata, chances = aimed[0], aimed[1], aimed[2].chances
+        # Where no group that is undecided has an item left, any item is labelled.
+        any_group, any_stratum, any_chances = _random(items, labels, rng)
+        stuck = strata == NONE
+        groups, strata = np.where(stuck, any_group, groups), np.where(stuck, any_stratum, strata)
+        chances = np.where(stuck[:, None], any_chances, chances)
     else:
         groups, strata, (chances, _) = choose_for_gap(question.rate, labels, rng)
     at = runs, groups, strata

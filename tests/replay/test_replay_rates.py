@@ -17,9 +17,10 @@ from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.grouping import Grouper
 from service.replay.options import add_parser
-from service.replay.rate_runs import true_rates
+from service.replay.rate_runs import RateItems, RateQuestion, run_rates, true_rates
 from service.replay.rates_command import rate_items
 from service.statistics.rates.measures import RATES
+from service.statistics.rates.strata import RateLabels, RateStrata
 
 SIZES = {"east": 900, "west": 600}
 FALSE_POSITIVE = {"east": 0.6, "west": 0.2}
@@ -128,3 +129,28 @@ def test_what_cannot_be_answered_about_rates_is_refused(
     file = save(tmp_path)
     with pytest.raises(RecordingError, match=said):
         run(file, *words)
+
+
+def test_no_item_is_labelled_twice_where_the_only_undecided_group_is_used_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small group that its items leave undecided, beside a large one that is soon confirmed."""
+    counts = np.array([[2.0, 2.0], [150.0, 150.0]])
+    strata = RateStrata(
+        shares=counts / counts.sum(axis=1, keepdims=True),
+        selected=np.array([False, True]),
+        scores=np.full((2, 2), 0.5),
+        sizes=counts,
+    )
+    items = RateItems(strata, np.array([[0.0, 2.0], [15.0, 20.0]]))
+    add = RateLabels.add
+
+    def counted(labels: RateLabels, *drawn: Any) -> None:
+        add(labels, *drawn)
+        assert np.all(labels.labels <= counts)
+
+    monkeypatch.setattr(RateLabels, "add", counted)
+    question = RateQuestion(RATES["false_positive_rate"], limit=0.3)
+    ends = run_rates(items, question, "aimed", runs=3, budget=304, rng=np.random.default_rng(0))
+    assert np.all(np.isfinite(ends.groups[:, 1]))
+    assert np.all(np.isinf(ends.groups[:, 0]))

@@ -117,6 +117,14 @@ def test_the_same_seed_gives_the_same(fresh: ScorePosterior) -> None:
     assert np.array_equal(fresh.probabilities, again.probabilities)
 
 
+@pytest.mark.parametrize("threshold", [-1e9, 1e9])
+def test_a_threshold_far_from_all_margins_is_no_trouble(threshold: float) -> None:
+    margins = np.random.default_rng(0).normal(size=300)
+    bins = bin_scores(margins, (margins > 0).astype(np.int64), thresholds=(threshold,), unit=False)
+    found = learn_scores(bins, np.random.default_rng(0), draws=50, unit=False, threshold=threshold)
+    assert np.all(np.isfinite(found.probabilities))
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
 def test_two_items_are_enough_to_learn_from(threshold: float) -> None:
     bins = bin_scores(np.array([0.2, 0.9]), thresholds=(threshold,))

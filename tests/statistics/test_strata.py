@@ -40,6 +40,13 @@ def test_strata_are_few_and_smallest_at_the_threshold_and_the_top() -> None:
     assert sizes.max() > 1_000
 
 
+@pytest.mark.parametrize("threshold", [-1e12, -1e3, 0.0, 1e12])
+def test_margins_are_at_most_a_thousand_deviations_from_the_threshold(threshold: float) -> None:
+    margins = np.random.default_rng(0).normal(size=300)
+    strata = stratify(bin_scores(margins, thresholds=(threshold,), unit=False), threshold)
+    assert np.abs(strata.deviations).max() <= 1e3
+
+
 def test_ranks_are_0_at_the_threshold() -> None:
     strata = stratify(bin_scores(SCORES, thresholds=(0.5,)), 0.5)
     first = int(np.flatnonzero(strata.called)[0])

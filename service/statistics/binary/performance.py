@@ -137,7 +137,7 @@ def performance(
         right = np.vstack((known, known + doubtful))
         positives = np.vstack((known[:, :1] + doubtful[:, :1] - doubtful, known[:, :1] + doubtful))
     return Performance(
-        thresholds=np.concatenate(([bins.low if bins.lowest is None else bins.lowest], bins.edges, [np.inf])),
+        thresholds=np.append(bins.lower_ends, np.inf),
         called=called,
         right=right,
         positives=positives,

@@ -39,6 +39,11 @@ class ScoreBins:
         return np.maximum(self.counts - self.positives - self.negatives, 0.0)
 
     @property
+    def lower_ends(self) -> Floats:
+        """Lowest score of every bin."""
+        return np.append(self.low if self.lowest is None else self.lowest, self.edges)
+
+    @property
     def total(self) -> float:
         """All items."""
         return float(self.counts.sum())

@@ -19,6 +19,7 @@ from service.statistics.binary.score_bins import ScoreBins
 _SMALLEST: Final = 4.0  # items of the smallest strata
 _FROM_THRESHOLD: Final = 16  # strata on each side of it
 _FROM_END: Final = 8  # and at each end
+_FURTHEST: Final = 1e3  # from the threshold, in standard deviations
 _NEAR_END: Final = 1e-6  # probabilities are clipped to be this far from 0 and 1
 
 
@@ -41,8 +42,7 @@ class Strata:
 
 def stratify(bins: ScoreBins, threshold: float) -> Strata:
     """Strata of scores from whose threshold on an item is called positive."""
-    lowest = np.append(bins.low if bins.lowest is None else bins.lowest, bins.edges)
-    called = lowest >= threshold
+    called = bins.lower_ends >= threshold
     below, above = float(bins.counts[~called].sum()), float(bins.counts[called].sum())
     cuts = np.concatenate(
         (
@@ -61,7 +61,8 @@ def stratify(bins: ScoreBins, threshold: float) -> Strata:
     def mean(values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(bins.counts * values, starts) / counts, np.float64)
 
-    origin = special.ndtri(np.clip(below / bins.total, 0.5 / bins.total, 1 - 0.5 / bins.total))
+    least = min(0.5 / bins.total, 0.25)
+    origin = special.ndtri(np.clip(below / bins.total, least, 1 - least))
     shares = bins.counts / bins.total
     deviation = float(np.sqrt(shares @ (bins.scores - shares @ bins.scores) ** 2))
     return Strata(
@@ -71,7 +72,7 @@ def stratify(bins: ScoreBins, threshold: float) -> Strata:
         ranks=special.ndtri((np.cumsum(counts) - counts / 2) / bins.total) - origin,
         bin_ranks=special.ndtri(bins.ranks) - origin,
         logits=mean(special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END))),
-        deviations=mean(bins.scores - threshold) / (deviation or 1.0),
+        deviations=np.clip(mean(bins.scores - threshold) / (deviation or 1.0), -_FURTHEST, _FURTHEST),
     )
 
 
