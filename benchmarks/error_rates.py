@@ -22,7 +22,6 @@ from service.replay.tables import Cell, Table, print_tables
 from service.statistics.rates.measures import RATES
 from service.statistics.rates.posterior import draw_rates, gap, joint_intervals
 from service.statistics.rates.strata import RateStrata
-from service.statistics.ratios import ratio
 
 SIZES = (3000, 2500)
 ALPHA = 0.05
@@ -80,14 +79,7 @@ def make_items(world: World, rng: np.random.Generator, *, bins: int = 3, honest:
             strata[which] = bins * selected + np.searchsorted(edges, latent[which])
         for sums, weights in ((sizes, np.ones(size)), (positives, classes), (scores, chances)):
             sums[group] = np.bincount(strata, weights, minlength=2 * bins)
-    totals = sizes.sum(axis=1)
-    made = RateStrata(
-        shares=sizes / totals[:, None],
-        selected=np.arange(2 * bins) >= bins,
-        scores=ratio(scores, sizes, 0.5),
-        sizes=sizes,
-    )
-    return RateItems(made, positives)
+    return RateItems(RateStrata.of_items(sizes, scores, np.arange(2 * bins) >= bins), positives)
 
 
 def _latent(count: int, selected: float, rng: np.random.Generator) -> Floats:

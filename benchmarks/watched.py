@@ -137,7 +137,8 @@ class Watched:
             ledger=self._ledger,
             at=NOW,
         )[settings.asked_grouping]
-        gains = self.believed().gains if isinstance(settings, PerformanceSettings) else None
+        adaptive = isinstance(settings, PerformanceSettings) and settings.policy == "adaptive"
+        gains = self.believed().gains if adaptive else None
         stands = acquisition_state(settings, grouping, np.zeros(len(grouping.groups)), gains)
         if stands is None:
             raise ValueError("nothing can be asked yet")

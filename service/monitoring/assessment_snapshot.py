@@ -188,7 +188,7 @@ def acquisition_state(
     if task is None:
         return None
     beliefs = _beliefs_of(task, grouping)
-    if settings.policy == "adaptive" and gains is not None:
+    if gains is not None:
         task, beliefs = NarrowMeasure(task.question), gains.of(grouping.groups)
     weights = grouping.beliefs.shares[None]
     available, relevant = weights > 0, task.relevant(1)

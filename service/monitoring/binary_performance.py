@@ -88,7 +88,7 @@ class PerformanceSnapshot:
     model: str  # name of the way to see the scores that has most of the weight, or `average`
     weights: Mapping[str, float]  # of these ways, by name
     mixture: MixtureFit  # parameters and fit of the mixture of two classes
-    gains: ScoreGains  # what further labels are worth
+    gains: ScoreGains | None  # what further labels are worth; None if the policy does not ask
 
     @property
     def misfit(self) -> bool:
@@ -286,5 +286,7 @@ def assess_performance(
         model=posterior.model,
         weights=posterior.weights,
         mixture=posterior.mixture,
-        gains=score_gains(learner, labels, facts.score_edges, settings, rng),
+        gains=score_gains(learner, labels, facts.score_edges, settings, rng)
+        if settings.policy == "adaptive"
+        else None,
     )

@@ -74,13 +74,7 @@ def rate_items(pool: Pool, positive_class: int, count: int, binning: Binning) ->
         )
 
     sizes = sums(np.ones(recording.size))
-    totals = sizes.sum(axis=1)
-    made = RateStrata(
-        shares=sizes / totals[:, None],
-        selected=np.arange(shape[1]) >= count,
-        scores=ratio(sums(scores), sizes, 0.5),
-        sizes=sizes,
-    )
+    made = RateStrata.of_items(sizes, sums(scores), np.arange(shape[1]) >= count)
     return RateItems(made, sums(recording.labels == positive_class))
 
 

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Floats, Indices, Ints
 from service.statistics.questions import Task
+
+EXPLORED: Final = 0.1
+"""Share of the labels that are of random items: they find what estimates do not expect."""
+
+
+def diminished(labels: Floats, more: Floats | Ints | float) -> Floats:
+    """What is left of the worth of a label after `more` labels, where there were some already.
+
+    Its square root falls as the labels grow, because a variance falls in proportion to them.
+    """
+    kept: Floats = ((labels + 1) / (labels + 1 + more)) ** 2
+    return kept
 
 
 @dataclass
@@ -18,12 +31,9 @@ class LabelGains:
     labels: Floats
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group in every run [R]; the next one is worth less.
-
-        A gain falls with the square of the labels, as a variance does in proportion to them.
-        """
+        """Count a label of a group in every run [R]; the next one is worth less."""
         of = np.arange(len(groups)), groups
-        self.gains[of] *= ((self.labels[of] + 1) / (self.labels[of] + 2)) ** 2
+        self.gains[of] *= diminished(self.labels[of], 1.0)
         self.labels[of] += 1
 
 

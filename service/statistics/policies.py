@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.narrowing import EXPLORED
 from service.statistics.questions import Task
 
 NONE = -1
@@ -152,18 +153,13 @@ class CertifyPolicy:
 
 
 class AdaptivePolicy:
-    """Ask where the reward is expected to be highest, and in proportion to traffic for some of the labels.
-
-    What is asked at random finds what the estimates do not expect.
-    """
-
-    explored = 0.1
+    """Ask where the reward is expected to be highest, and in proportion to traffic for some of the labels."""
 
     def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
         """One group of every run."""
         best = highest(task.expected(situation.beliefs), situation.available, 1, rng)
         anywhere = proportional(np.where(situation.available, situation.weights, 0.0), rng)[:, None]
-        return np.where(rng.random((len(best), 1)) < self.explored, anywhere, best)
+        return np.where(rng.random((len(best), 1)) < EXPLORED, anywhere, best)
 
 
 POLICIES: dict[str, type[Policy]] = {

@@ -136,12 +136,7 @@ def test_no_item_is_labelled_twice_where_the_only_undecided_group_is_used_up(
 ) -> None:
     """A small group that its items leave undecided, beside a large one that is soon confirmed."""
     counts = np.array([[2.0, 2.0], [150.0, 150.0]])
-    strata = RateStrata(
-        shares=counts / counts.sum(axis=1, keepdims=True),
-        selected=np.array([False, True]),
-        scores=np.full((2, 2), 0.5),
-        sizes=counts,
-    )
+    strata = RateStrata.of_items(counts, 0.5 * counts, np.array([False, True]))
     items = RateItems(strata, np.array([[0.0, 2.0], [15.0, 20.0]]))
     add = RateLabels.add
 

@@ -1,7 +1,7 @@
 """Which scores to label next, so that precision, recall and others at the threshold get known soonest.
 
-A label of stratum b tells of theta_b = P(positive), and the class of one item. It is expected to reduce the
-variance of a measure T by that of the best linear predictor of T from the label y,
+A label of stratum b informs about theta_b = P(positive), and the class of one item. It is expected to reduce
+the variance of a measure T by that of the best linear predictor of T from the label y,
 
     Cov(T, y)^2 / Var(y),   Cov(T, y) = Cov(T, theta_b) + w_b E theta_b (1 - theta_b),
 
@@ -21,9 +21,7 @@ import numpy as np
 
 from service.domain.arrays import Floats, Ints
 from service.statistics.binary.performance import Performance, sums_from_the_top
-
-EXPLORED: Final = 0.1
-"""Share of the labels that are of random items."""
+from service.statistics.narrowing import EXPLORED, diminished
 
 PLANNING_SIGMAS: Final = (1.0, 2.0)
 """Standard deviations of the smooth deviations that labels are chosen under.
@@ -154,16 +152,16 @@ def _precision_at_recalls(counts: Floats, positives: Floats) -> Floats:
 def next_labels(strata: LabelledStrata, gains: Floats, count: int, rng: np.random.Generator) -> Ints:
     """How many of the next labels each stratum gets [B]: at most what is unlabelled, `count` in all.
 
-    A stratum's gain falls with each of its labels, as its variance does in proportion to its labels.
+    A stratum's gain falls with each of its labels.
     """
-    labels = strata.positives + strata.negatives + 1
+    labels = strata.positives + strata.negatives
     chosen = np.zeros(len(gains), np.int64)
     random = rng.random(count) < EXPLORED
     for explores in random:
         left = np.maximum(np.floor(strata.unlabelled) - chosen, 0.0)
         if not left.any():
             break
-        worth = np.where(left > 0, gains * (labels / (labels + chosen)) ** 2, 0.0)
+        worth = np.where(left > 0, gains * diminished(labels, chosen), 0.0)
         if explores or not worth.any():
             chosen[rng.choice(len(gains), p=left / left.sum())] += 1
         else:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from service.domain.arrays import Floats, Indices, Ints
+from service.domain.arrays import Floats, Ints
 
 UNLABELLED, NEGATIVE, POSITIVE = -1, 0, 1
 
@@ -48,11 +48,6 @@ class ScoreBins:
         """All items."""
         return float(self.counts.sum())
 
-    @property
-    def label_count(self) -> float:
-        """All labels."""
-        return float(self.positives.sum() + self.negatives.sum())
-
     @cached_property
     def positions(self) -> Floats:
         """Mean scores, scaled from the range of possible scores to [0, 1]."""
@@ -72,17 +67,6 @@ class ScoreBins:
     def effective(self) -> float:
         """Effective number of scores."""
         return self.total if self.independent is None else min(self.independent, self.total)
-
-    def log_likelihood(self, probabilities: Floats, which: Indices) -> Floats:
-        """Log likelihood [...] of the labels of some bins [L], by their P(positive) in (0, 1) [..., L]."""
-        likelihood: Floats = np.log(probabilities) @ self.positives[which]
-        likelihood += np.log1p(-probabilities) @ self.negatives[which]
-        return likelihood
-
-    def without_labels(self) -> ScoreBins:
-        """The same scores without labels."""
-        nothing = np.zeros_like(self.counts)
-        return replace(self, positives=nothing, negatives=nothing)
 
     def merged(self, most: int) -> ScoreBins:
         """The same in at most this many bins: half of equal size, half finer and finer towards the top."""

@@ -59,7 +59,6 @@ class CurveDraws:
 
     log_odds: Floats  # [S, B]
     weights: dict[str, float]  # of the hypotheses, by name
-    effective: float  # Kish's effective number of the proposals
 
 
 class Labels(NamedTuple):
@@ -128,7 +127,6 @@ class ScoreProcess:
         return CurveDraws(
             log_odds=np.concatenate(proposals)[chosen],
             weights={name: float(weights[names == name].sum()) for name in dict.fromkeys(self._names)},
-            effective=float(1 / (weights**2).sum()),
         )
 
     def _propose(

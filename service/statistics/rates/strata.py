@@ -29,6 +29,12 @@ class RateStrata:
     scores: Floats  # mean probability of the positive class, by the model [G, K]
     sizes: Floats | None = None  # items, if these are all there are, such as a recording [G, K]; else None
 
+    @classmethod
+    def of_items(cls, sizes: Floats, score_sums: Floats, selected: Flags) -> RateStrata:
+        """Of all items there are, by their number and the sum of their scores in every stratum [G, K]."""
+        shares = sizes / sizes.sum(axis=1, keepdims=True)
+        return cls(shares, selected, ratio(score_sums, sizes, 0.5), sizes)
+
     @property
     def predictions(self) -> Indices:
         """1 for strata of selected items, and 0 for others [K]."""
