@@ -12,7 +12,7 @@ import pytest
 from harness import wait_for
 from looking import FAINT, NAMELESS, SKIPPED_HEADINGS
 from page_site import HOSTILE, Open, Site
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 COLUMNS = {
     "group": "ascending",
@@ -48,6 +48,12 @@ def figure(page: Page, term: str) -> Locator:
 def low_south(page: Page) -> Locator:
     """The problem with the accuracy of the weak group."""
     return page.locator(".problem", has=page.get_by_text("Accuracy below target: region = south"))
+
+
+def without_problems(route: Route) -> None:
+    """Answers as the server does, but lists no problems."""
+    reply = route.fetch()
+    route.fulfill(response=reply, json=reply.json() | {"problems": []})
 
 
 def test_nothing_is_complained_of_and_no_other_host_is_asked(visit: Open, complaints: list[str]) -> None:
@@ -185,8 +191,18 @@ def test_new_labels_are_shown_without_disturbing_the_reader(visit: Open, site: S
     expect(page.get_by_label("Search groups")).to_be_focused()
     expect(page.get_by_label("Search groups")).to_have_value("sout")
     expect(page.locator("#detail")).to_be_visible()
-    # What is above may have grown by a line; then the page is scrolled by as much.
-    assert page.get_by_label("Search groups").bounding_box() == shown_at
+    # What is above may have grown; then the page is scrolled by as much, in whole pixels.
+    assert page.get_by_label("Search groups").bounding_box() == pytest.approx(shown_at, abs=1)
+
+
+def test_what_has_the_focus_stays_in_place_when_the_list_of_problems_shrinks(visit: Open) -> None:
+    page = visit("/?model=sorter&grouping=region", viewport={"width": 1280, "height": 400})
+    search = page.get_by_label("Search groups")
+    search.focus()
+    shown_at = search.bounding_box()
+    page.route("**/api/v1/models/sorter", without_problems)
+    expect(low_south(page)).to_have_count(0)
+    assert search.bounding_box() == pytest.approx(shown_at, abs=1)
 
 
 def test_when_the_server_dies_the_page_says_so_and_keeps_what_was_known(visit: Open, site: Site) -> None:

@@ -78,6 +78,9 @@ COMES_AND_GOES = (
 )
 """What labels and traffic bring, they may take back: all of it is to be there at one moment, in the end."""
 
+OF_AGREEMENT = ("credence_vendor_agreement_mean_ratio", "credence_label_alpha_mean")
+"""The first label that differs from the prediction takes these back, until such an item has a second one."""
+
 ALL_IS_THERE = (
     "credence_model_selection_bias_mean_ratio",
     "credence_dead_letters_total",
@@ -91,8 +94,7 @@ OF_VENDORS = (
     "model:credence_performance_failures:increase5m == 0",
     'credence_ensemble_member_target_missed_probability{member="lenient"}',
     'credence_challenge_labels{grouping="site",group="east"} >= 3',
-    "credence_vendor_agreement_mean_ratio",
-    "credence_label_alpha_mean",
+    *OF_AGREEMENT,
     "credence_label_error_bound_correct_ratio",
     "credence_label_error_bound_incorrect_ratio",
     "credence_vendor_reliability_below_threshold_probability",
@@ -265,9 +267,11 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
         def moment_of_all() -> float | None:
             go_on()
             now = time.time()
-            if all(prometheus.query(expression, time=str(now)) for expression in COMES_AND_GOES):
+            here = (*COMES_AND_GOES, *OF_AGREEMENT)
+            if all(prometheus.query(expression, time=str(now)) for expression in here):
                 return now
             labeller.answer()
+            labelled.answer()
             return None
 
         until = wait_for(moment_of_all, seconds=60, what="all at one moment")

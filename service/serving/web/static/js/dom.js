@@ -44,6 +44,18 @@ export function update(parent, ...wanted) {
   }
 }
 
+/** Keeps what has the focus, if it is in view, where the reader sees it while the page is drawn. A browser keeps
+ * what is at the top in place, not what grows or shrinks between there and the focus.
+ * @param {() => void} draw */
+export function keepInPlace(draw) {
+  const held = document.activeElement ?? document.body;
+  const before = held.getBoundingClientRect().top;
+  draw();
+  if (held === document.body || !held.isConnected || before < 0 || before > innerHeight) return;
+  const moved = held.getBoundingClientRect().top - before;
+  if (moved) scrollBy({ top: moved, behavior: "instant" });
+}
+
 /** @param {Node} node */
 function keyOf(node) {
   return node instanceof Element ? node.getAttribute("data-key") : null;

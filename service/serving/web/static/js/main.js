@@ -5,7 +5,7 @@ import { annotatorsView } from "./annotators.js";
 import { assessmentsView } from "./assessments.js";
 import { confusionView } from "./confusion.js";
 import { load } from "./data.js";
-import { update } from "./dom.js";
+import { keepInPlace, update } from "./dom.js";
 import { moment, now, tickTimes } from "./format.js";
 import { groupsView } from "./groups.js";
 import { footer, freshness, modelLinks } from "./header.js";
@@ -79,6 +79,11 @@ async function round(mine) {
 }
 
 function show() {
+  keepInPlace(draw);
+  if (data.state) afterDraw(data.state);
+}
+
+function draw() {
   const { overview, summary, state, table, confusion, activity } = data;
   update(
     part("models"),
@@ -111,7 +116,6 @@ function show() {
   section("annotators", state.vendors.length > 0 && annotatorsView(state));
   section("confusion", confusion && confusionView(confusion));
   section("activity", activityView(activity, data.width));
-  afterDraw(state);
 }
 
 function performance() {
