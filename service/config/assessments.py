@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
-from service.domain.assessments import METRICS, Aim, Metric, Policy, Task
+from service.domain.assessments import METRICS, Aim, LabelledRate, Metric, Policy, RateName, Task
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.domain.groupings import ALL
 
@@ -24,6 +24,7 @@ QUALITIES: dict[tuple[str, str], str] = {
 """Groups that an identification finds, by its metric and end."""
 
 
+_NARROWED: Final[frozenset[Task]] = frozenset(("performance", "error_rates"))
 _BURST = 0.1
 _RESERVE = 0.2
 
@@ -140,13 +141,16 @@ class PolicySettings(AssessmentSettings):
 
     policy: Policy = "thompson"
     """how the groups that are labelled next are chosen; `certify` requests what a certificate still lacks,
-    and `adaptive` what narrows a measure of task performance most"""
+    and `adaptive` what narrows a measure of the tasks performance and error_rates most"""
 
     @field_validator("policy")
     @classmethod
-    def _narrows_performance_alone(cls, policy: Policy, info: ValidationInfo) -> Policy:
-        if policy == "adaptive" and info.data.get("task") != "performance":
-            raise ValueError("adaptive requires the task performance")
+    def _is_for_the_task(cls, policy: Policy, info: ValidationInfo) -> Policy:
+        task = info.data.get("task")
+        if policy == "adaptive" and task not in _NARROWED:
+            raise ValueError("adaptive requires the task performance or error_rates")
+        if task == "error_rates" and policy not in {"adaptive", "random"}:
+            raise ValueError("task error_rates accepts adaptive, random")
         return policy
 
     @property
@@ -243,6 +247,27 @@ class ChallengeSettings(AssessmentSettings):
     """share of labels for items on which challenger and model disagree"""
 
 
+class ErrorRateSettings(PolicySettings):
+    """Estimate the error rates of every group for one class against the rest."""
+
+    task: Literal["error_rates"] = "error_rates"
+    metric: Metric = "error_rates"
+    """always `error_rates`"""
+    policy: Policy = "adaptive"
+    """how the groups that are labelled next are chosen: `adaptive` or `random`"""
+    positive_class: ClassName
+    """the positive class, one of the model's classes; the same in all assessments of error rates"""
+    rate: LabelledRate = "false_positive_rate"
+    """the rate that adaptive labels are requested for"""
+    limits: dict[LabelledRate, Probability] = Field(default={})
+    """limits of rates in every group, with an alert: the maximum of `false_positive_rate` and
+    `false_negative_rate`, the minimum of `true_positive_rate` and `precision`"""
+    max_differences: dict[RateName, Probability] = Field(default={})
+    """maximum difference between any two groups, by rate, with an alert"""
+    min_ratios: dict[RateName, Probability] = Field(default={})
+    """minimum ratio of the lowest to the highest rate of any group, by rate, with an alert"""
+
+
 def _with_task(given: Any) -> Any:
     return {"task": "estimation", **given} if isinstance(given, dict) else given
 
@@ -253,7 +278,8 @@ AnyAssessment = Annotated[
     | ComparisonSettings
     | PerformanceSettings
     | EnsembleSettings
-    | ChallengeSettings,
+    | ChallengeSettings
+    | ErrorRateSettings,
     Field(discriminator="task"),
     BeforeValidator(_with_task),
 ]

@@ -14,6 +14,7 @@ from service.config.assessments import (
     AssessmentSettings,
     ChallengeSettings,
     EnsembleSettings,
+    ErrorRateSettings,
     PerformanceSettings,
 )
 from service.config.forgetting import RUN_LENGTH_OF_SAMPLES, ForgettingSettings
@@ -22,7 +23,7 @@ from service.config.score_bins import checked_bins, inner_edges
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.config.unanswered import Unanswered
 from service.config.unrequested import UnrequestedLabels
-from service.domain.cells import Challenge, Ensemble
+from service.domain.cells import Challenge, Ensemble, Selections
 from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 from service.domain.traffic_marks import SLOTS_PER_WINDOW, Slots
@@ -259,6 +260,17 @@ class ModelSettings(Frozen):
         """The challenger whose agreement forms groups, if an assessment compares one."""
         challenges = self.assessments_of(ChallengeSettings).values()
         return next((Challenge(each.challenger) for each in challenges), None)
+
+    @property
+    def selections(self) -> Selections | None:
+        """What error rates are of, if an assessment estimates any."""
+        found = [*self.assessments_of(ErrorRateSettings).values()]
+        if not found:
+            return None
+        attributes = [
+            self.groupings[one.grouping].attribute for one in found if one.grouping in self.groupings
+        ]
+        return Selections(found[0].positive_class, frozenset(name for name in attributes if name))
 
     @property
     def traffic_decay_per_second(self) -> float:

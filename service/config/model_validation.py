@@ -11,6 +11,7 @@ from service.config.assessments import (
     ChallengeSettings,
     ComparisonSettings,
     EnsembleSettings,
+    ErrorRateSettings,
     IdentificationSettings,
     PerformanceSettings,
     PolicySettings,
@@ -82,6 +83,8 @@ def _disagreements(model: ModelSettings) -> Iterator[str]:
     """Keys that must be the same in several assessments of a model, but differ."""
     if len({one.positive_class for one in model.assessments_of(PerformanceSettings).values()}) > 1:
         yield "all performance assessments of a model must have the same `positive_class`"
+    if len({one.positive_class for one in model.assessments_of(ErrorRateSettings).values()}) > 1:
+        yield "all assessments of error rates of a model must have the same `positive_class`"
     ensembles = model.assessments_of(EnsembleSettings).values()
     if len({(*one.members, one.positive_class) for one in ensembles}) > 1:
         yield "all ensembles of a model must have the same `members` and `positive_class`"
@@ -136,6 +139,8 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
             problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
         case ComparisonSettings():
             problems += _between_problems(f"{at}.between", assessment.between, groups)
+        case ErrorRateSettings():
+            problems += _error_rate_problems(at, model, assessment)
         case PerformanceSettings() | EnsembleSettings():
             problems += _binary_problems(at, model, assessment)
     return problems
@@ -201,6 +206,16 @@ def _binary_problems(
     edges = np.array(model.score_edges)
     if not np.allclose(edges, 1 - edges[::-1], rtol=0, atol=1e-9):
         problems.append((f"{at}.task", "performance requires `score_bins` that are symmetric about 0.5"))
+    return problems
+
+
+def _error_rate_problems(at: str, model: ModelSettings, assessment: ErrorRateSettings) -> Problems:
+    problems: Problems = []
+    if assessment.positive_class not in model.classes:
+        problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
+    grouping = model.groupings.get(assessment.grouping)
+    if grouping is None or grouping.by != "attribute":
+        problems.append((f"{at}.grouping", "task error_rates requires a grouping with `by: attribute`"))
     return problems
 
 

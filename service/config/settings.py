@@ -244,4 +244,5 @@ class Settings(Frozen):
             ),
             ensemble=settings.ensemble,
             challenge=settings.challenge,
+            selections=settings.selections,
         )

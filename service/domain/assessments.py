@@ -8,14 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-Task = Literal["estimation", "identification", "comparison", "performance", "ensemble", "challenge"]
+Task = Literal[
+    "estimation", "identification", "comparison", "performance", "ensemble", "challenge", "error_rates"
+]
 Metric = Literal[
-    "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
+    "accuracy",
+    "overall_accuracy",
+    "calibration",
+    "confusion",
+    "cost",
+    "precision_recall",
+    "precision",
+    "error_rates",
 ]
 Policy = Literal[
     "thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb", "certify", "adaptive"
 ]
 Aim = Literal["f1", "precision", "recall", "false_positive_rate", "curve"]
+LabelledRate = Literal["false_positive_rate", "false_negative_rate", "true_positive_rate", "precision"]
+RateName = LabelledRate | Literal["selection_rate"]
 
 METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
@@ -24,5 +35,6 @@ METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "performance": ("precision_recall",),
     "ensemble": ("precision",),
     "challenge": ("accuracy",),
+    "error_rates": ("error_rates",),
 }
 """What every task can be about."""

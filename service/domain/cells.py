@@ -107,6 +107,14 @@ class Challenge:
 
 
 @dataclass(frozen=True)
+class Selections:
+    """What error rates are of: the positive class, and the attributes by whose values they are estimated."""
+
+    positive: str
+    attributes: frozenset[str]
+
+
+@dataclass(frozen=True)
 class CellBounds:
     """Bounds of one model's groups.
 
@@ -131,6 +139,7 @@ class CellSpace:
         groupings: all groupings by name; `all` and `score_bin` are always among them.
         ensemble: whose votes define groups, if any.
         challenge: whose agreement defines groups, if any; then there is no ensemble.
+        selections: what error rates are of, if any are estimated.
     """
 
     classes: tuple[str, ...]
@@ -139,6 +148,7 @@ class CellSpace:
     bounds: CellBounds = CellBounds()
     ensemble: Ensemble | None = None
     challenge: Challenge | None = None
+    selections: Selections | None = None
 
     @property
     def voters(self) -> tuple[str, Ensemble | Challenge] | None:

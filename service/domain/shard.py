@@ -138,6 +138,9 @@ class Shard:
         self._noise = noise
         self._attributes = space.attributes
         self._bin_count = space.bin_count
+        self._selected = _NONE
+        if space.selections is not None:
+            self._selected = space.classes.index(space.selections.positive)
         class_groups = {pool_id: space.class_groups(name) for pool_id, name in pool_groupings.items()}
         self._class_pools = {
             pool_id: groups for pool_id, groups in class_groups.items() if groups is not None
@@ -177,6 +180,7 @@ class Shard:
             "class_bins": batch.classes * self._bin_count + batch.bins,
             "bins": batch.bins,
             "classes": batch.classes,
+            "selected_bins": (batch.classes == self._selected) * self._bin_count + batch.bins,
         }
         if CHALLENGE in rows:
             of_row = [CHALLENGE_COLUMNS.index(name) for name in self.traffic.tables[CHALLENGE].names]

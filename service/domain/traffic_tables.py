@@ -14,9 +14,10 @@ from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, CellSpace,
 ALL_TRAFFIC = ""
 """Attribute of the table of all traffic, and name of its only row."""
 
-Columns = Literal["class_bins", "bins", "classes", "challenge"]
-"""Columns of a table: predicted classes times score bins (class by class), score bins, predicted classes, or
-whether a challenger agrees (`CHALLENGE_COLUMNS`)."""
+Columns = Literal["class_bins", "bins", "classes", "selected_bins", "challenge"]
+"""Columns of a table: predicted classes times score bins (class by class), score bins, predicted classes,
+whether the positive class is predicted times score bins (those of other classes first), or whether a
+challenger agrees (`CHALLENGE_COLUMNS`)."""
 
 CHALLENGE_COLUMNS = (AGREE, DISAGREE, MISSING)
 
@@ -80,6 +81,11 @@ def tables(space: CellSpace) -> tuple[TableSpec, ...]:
         if space.by_class and rows * len(space.classes) <= MOST_MIX_ENTRIES:
             found.append(
                 TableSpec(attribute, "classes", len(space.classes), False, rows, "drift of classes", classes)
+            )
+        if space.selections is not None and attribute in space.selections.attributes:
+            meaning = bins + digits(space.selections.positive)
+            found.append(
+                TableSpec(attribute, "selected_bins", 2 * space.bin_count, True, rows, "error rates", meaning)
             )
         if space.challenge is not None:
             width, meaning = len(CHALLENGE_COLUMNS), digits([CHALLENGE, space.challenge.name])

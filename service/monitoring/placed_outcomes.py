@@ -58,7 +58,7 @@ class PlacedOutcomes:
         self.unrequested = unrequested
         self._pairs = OutcomePairs()
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
-        self._needs_classes = by_class or space.ensemble is not None
+        self._needs_classes = by_class or space.ensemble is not None or space.selections is not None
         self.cells = LabelCells(space)  # numbered by `place`
         more: dict[str, npt.DTypeLike] = {}
         if unrequested is not None:

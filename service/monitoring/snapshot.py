@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings, ChallengeSettings, EnsembleSettings
+from service.config.assessments import AssessmentSettings
 from service.config.model import ModelSettings
 from service.monitoring.absent_learning import LearnedAccuracies
 from service.monitoring.annotator_estimates import LabellingEstimates, labelling_estimates
 from service.monitoring.annotator_watch import LearnedAnnotators
+from service.monitoring.assessment_results import assessment_results
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
-from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
+from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.count_trends import CountTrends, count_trends, counts_at
 from service.monitoring.drift import ModelDrift, model_drift
-from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.monitoring.ensembles import EnsembleSnapshot
+from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.monitoring.gold_labels import allowed_errors, gold_counts
 from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
@@ -110,6 +111,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
     ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
     challenges: Mapping[str, ChallengeSnapshot]  # by assessment
+    error_rates: Mapping[str, ErrorRatesSnapshot]  # by assessment
     labelling: LabellingEstimates | None  # who labels, and how well; None where labels are the truth
     gold: GoldCounts  # first labels about gold items that the bound is learned from
     wrong_labels: WrongLabels  # for which evidence allows
@@ -199,6 +201,19 @@ def take_snapshot(
         )
         for name, grouping in groupings.items()
     }
+    found = assessment_results(
+        settings,
+        index,
+        weighted,
+        ledger,
+        opened=requests.open.values(),
+        since=None if reference is None else reference.until,
+        any_class=any_class,
+        now=now,
+        rng=rng,
+    )
+    gains = {name: one.gains for name, one in performances.items()}
+    gains |= {name: one.gains for name, one in found.error_rates.items()}
     assessments = {
         name: assessment_snapshot(
             name,
@@ -213,34 +228,9 @@ def take_snapshot(
             if assessment.asked_grouping in groupings
             else None,
             traffic=(*facts.predictions_by_time, (now, facts.traffic.traffic.predictions)),
-            gains=performances[name].gains if name in performances else None,
+            gains=gains.get(name),
         )
         for name, assessment in settings.assessments.items()
-    }
-    ensembles = {
-        name: ensemble_snapshot(
-            asked,
-            index,
-            weighted.compared,
-            in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
-            rng=rng,
-            interval=settings.interval,
-        )
-        for name, asked in settings.assessments_of(EnsembleSettings).items()
-    }
-    challenges = {
-        name: challenge_snapshot(
-            asked,
-            index,
-            weighted.compared,
-            ledger,
-            now=now,
-            interval=settings.interval,
-            since=None if reference is None else reference.until,
-            any_class=any_class,
-            wrong_labels=None if policy.learns_bound or not policy.has_evidence else policy.wrong_labels,
-        )
-        for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
     counts = counts_at(now, facts.traffic, requests, facts.short, facts.counts, joins=facts.joins)
     trends = count_trends(facts.counts, counts)
@@ -267,8 +257,9 @@ def take_snapshot(
         past=past,
         since={},
         performances=performances,
-        ensembles={name: one for name, one in ensembles.items() if one is not None},
-        challenges={name: one for name, one in challenges.items() if one is not None},
+        ensembles=found.ensembles,
+        challenges=found.challenges,
+        error_rates=found.error_rates,
         labelling=labelling_estimates(facts.annotators, settings),
         gold=gold,
         wrong_labels=wrong_labels,

@@ -243,6 +243,7 @@ TASKS: dict[tuple[str, str], Callable[[Question], Task[Any]]] = {
     ("identification", "cost"): IdentifyByCost,
     ("comparison", "accuracy"): CompareAccuracy,
     ("performance", "precision_recall"): EstimatePrecisionRecall,
+    ("error_rates", "error_rates"): EstimateAccuracy,
 }
 """Tasks by (task, metric), as configured."""
 

@@ -59,11 +59,15 @@ def joint_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
     return ordered[at, columns], ordered[some - 1 - at, columns]
 
 
+Ends = tuple[float, float, float]
+"""Lower end, estimate and upper end."""
+
+
 class Gap(NamedTuple):
     """How far groups are apart, by fairlearn's definitions: the largest difference and the least ratio."""
 
-    difference: tuple[float, float, float]  # lower end, estimate, upper end
-    ratio: tuple[float, float, float]
+    difference: Ends
+    ratio: Ends
     pairs: tuple[Floats, Floats]  # ends of all differences of a and b [M, G, G] that hold at once, a first
 
 
@@ -100,6 +104,26 @@ def gap(rates: Sequence[Floats], mass: float) -> Gap:
             highest_ratio,
         ),
         pairs=(_square(lower, -upper, kinds, groups), _square(upper, -lower, kinds, groups)),
+    )
+
+
+def gap_of_groups(draws: Floats, mass: float) -> tuple[Ends, Ends]:
+    """Difference and ratio of one rate of many groups, from draws [S, G], at least two; each has its ends.
+
+    As `gap`, but not of all pairs: the lower end of the difference is how far intervals of groups that hold
+    at once are apart. So it takes time in proportion to the groups, and is a little further down.
+    """
+    tail, means = (1 - mass) / 2, draws.mean(axis=0)
+    lower, upper = joint_intervals(draws, mass)
+    high, low = draws.max(axis=1), draws.min(axis=1)
+    apart, alike = lower.max() - upper.min(), ratio(upper.min(), lower.max(), 1.0)
+    return (
+        (max(0.0, float(apart)), float(np.ptp(means)), float(np.quantile(high - low, 1 - tail))),
+        (
+            float(np.quantile(ratio(low, high, 1.0), tail)),
+            float(ratio(means.min(), means.max(), 1.0)),
+            min(1.0, float(alike)),
+        ),
     )
 
 

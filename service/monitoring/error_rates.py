@@ -1,0 +1,210 @@
+"""Error rates of the groups of one grouping, and how far groups are apart (pure).
+
+A stratum is the items of a group with the same prediction, positive or not, and a similar score. Its traffic
+is counted. Labels say which share of its items is positive (`service/statistics/rates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from service.config.assessments import ErrorRateSettings
+from service.domain.arrays import Flags, Floats
+from service.domain.assessments import RateName
+from service.domain.cells import OTHER
+from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.score_gains import ScoreGains
+from service.monitoring.weighted_labels import WeightedLabels
+from service.statistics.balance_heuristic import effective_counts
+from service.statistics.estimate import Estimate
+from service.statistics.groups import Labels
+from service.statistics.rates.measures import RATES
+from service.statistics.rates.posterior import Ends, draw_rates, gap, gap_of_groups, joint_intervals
+from service.statistics.rates.strata import RateLabels, RateStrata
+from service.statistics.ratios import ratio
+
+_MOST_DRAWS: Final = 4_000
+_FEWEST_DRAWS: Final = 400
+_DRAWN_NUMBERS: Final = 2_000_000  # strata times draws, where groups are very many
+_LEAST_LABELS: Final = 1.0
+_MOST_PAIRED: Final = 12  # groups of which all pairs are compared
+
+
+@dataclass(frozen=True)
+class RateSnapshot:
+    """One rate of every group; arrays are [G]."""
+
+    estimate: Estimate  # the intervals of all groups hold at once
+    # between any two groups with enough labels; None with fewer than two of these
+    difference: Ends | None
+    ratio: Ends | None  # of the lowest rate to the highest one, likewise
+    limit: float | None  # configured
+    violated: Flags  # groups with enough labels whose whole interval is beyond the limit
+    max_difference: float | None  # configured
+    min_ratio: float | None  # configured
+
+    @property
+    def differs_too_much(self) -> bool:
+        """Whether the interval of the difference is above its maximum."""
+        most, found = self.max_difference, self.difference
+        return most is not None and found is not None and found[0] > most
+
+    @property
+    def ratio_too_low(self) -> bool:
+        """Whether the interval of the ratio is below its minimum."""
+        least, found = self.min_ratio, self.ratio
+        return least is not None and found is not None and found[2] < least
+
+
+@dataclass(frozen=True)
+class ErrorRatesSnapshot:
+    """The error rates of the groups of one grouping; arrays are [G]."""
+
+    positive_class: str
+    grouping: str
+    groups: list[str]
+    shares: Floats  # of the traffic
+    labels: Floats  # effective number of labels
+    rates: Mapping[RateName, RateSnapshot]
+    gains: ScoreGains  # what further labels are worth
+
+
+def error_rates_snapshot(
+    settings: ErrorRateSettings,
+    index: GroupIndex,
+    weighted: WeightedLabels,
+    *,
+    interval: float,
+    min_labels: float,
+    rng: np.random.Generator,
+) -> ErrorRatesSnapshot | None:
+    """Error rates from the labels that there are; None while there is no traffic.
+
+    `interval` is the probability inside intervals. Groups with fewer than `min_labels` effective labels are
+    neither compared nor beyond a limit.
+    """
+    groups = index[settings.grouping]
+    strata = _strata(index, settings.grouping, groups)
+    if strata is None:
+        return None
+    labels = [_labels(index, groups, each, strata) for each in weighted.imputed or (weighted.labels,)]
+    size = strata.shares.size * len(labels)
+    draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN_NUMBERS // size)) // len(labels) + 1
+    drawn = [draw_rates(each, rng, draws=draws) for each in labels]
+    found = {name: np.concatenate([each[name] for each in drawn]) for name in RATES}
+    counts = _labels(index, groups, weighted.labels, strata).labels[0].sum(axis=1)
+    enough = counts >= max(min_labels, _LEAST_LABELS)
+    enough &= np.array([name != OTHER for name in groups.names], np.bool_)
+    return ErrorRatesSnapshot(
+        positive_class=settings.positive_class,
+        grouping=settings.grouping,
+        groups=groups.names,
+        shares=groups.shares,
+        labels=counts,
+        rates={name: _rate(settings, name, each, enough, interval) for name, each in found.items()},
+        gains=_gains(groups.names, found[settings.rate], counts, settings.limits.get(settings.rate)),
+    )
+
+
+def _rate(
+    settings: ErrorRateSettings, name: RateName, draws: Floats, enough: Flags, interval: float
+) -> RateSnapshot:
+    lower, upper = joint_intervals(draws, interval)
+    mean = ratio(np.nansum(draws, axis=0), np.count_nonzero(~np.isnan(draws), axis=0))
+    # The selection rate is counted.
+    compared = draws[:, ~np.isnan(draws).any(axis=0) & (enough | (not RATES[name].needs_labels))]
+    limit = None if name == "selection_rate" else settings.limits.get(name)
+    violated = np.zeros(len(enough), np.bool_)
+    if limit is not None:
+        violated = enough & ((upper < limit) if RATES[name].is_good else (lower > limit))
+    found = _apart(compared, interval)
+    return RateSnapshot(
+        estimate=Estimate(lower, mean, upper),
+        difference=None if found is None else found[0],
+        ratio=None if found is None else found[1],
+        limit=limit,
+        violated=violated,
+        max_difference=settings.max_differences.get(name),
+        min_ratio=settings.min_ratios.get(name),
+    )
+
+
+def _apart(draws: Floats, interval: float) -> tuple[Ends, Ends] | None:
+    count = draws.shape[1]
+    if count < 2:  # noqa: PLR2004 - a pair
+        return None
+    if count > _MOST_PAIRED:
+        return gap_of_groups(draws, interval)
+    found = gap([draws], interval)
+    return found.difference, found.ratio
+
+
+def _strata(index: GroupIndex, grouping: str, groups: Groups) -> RateStrata | None:
+    """Strata of every group: first those of other predictions, then of positive ones, by score bin."""
+    if not groups.names:
+        return None
+    bins, classes = index.space.bin_count, len(index.space.classes)
+    table = index.traffic.tables[index.space.groupings[grouping].attribute]
+    block = table.block("selected_bins").part([table.rows[name] for name in groups.names])
+    weights = block.weights.reshape(len(groups.names), 2, bins)
+    # Of what is counted by score bin, and weighted as all estimates are, the share of positive predictions.
+    share = ratio(weights, weights.sum(axis=1, keepdims=True), 0.0)
+    now = (share * groups.weights[:, None, :]).reshape(len(groups.names), -1)
+    total = now.sum(axis=1, keepdims=True)
+    middles = (np.arange(bins) + 0.5) / bins
+    scores = ratio(block.score_sums.reshape(weights.shape), weights, middles)
+    # Without class probabilities, the rest is spread evenly over the classes that are not predicted.
+    scores[:, 0] = (1 - scores[:, 0]) / (classes - 1)
+    selected = np.repeat((False, True), bins)
+    even = np.full(now.shape, 1 / now.shape[1])
+    return RateStrata(ratio(now, total, even), selected, scores.reshape(now.shape))
+
+
+def _labels(index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrata) -> RateLabels:
+    """Effective labels of every group and stratum, of one run."""
+    inside = groups.labels_of(labels)
+    cells, positive_class = index.cells, index.space.classes.index(_positive(index))
+    selected = cells.classes[inside.cells] == positive_class
+    number, width = groups.cells[inside.cells], strata.shares.shape[1]
+    place = (number * 2 + selected) * index.space.bin_count + cells.bins[inside.cells]
+    positive = np.where(selected, inside.correct > 0, inside.true_classes == positive_class)
+    if len(index.space.classes) == 2:  # noqa: PLR2004 - then whoever is not right means the other class
+        positive = selected == (inside.correct > 0)
+    total, ones = effective_counts(
+        groups=place,
+        group_count=strata.shares.size,
+        weights=inside.weights,
+        freshness=inside.freshness,
+        correct=positive.astype(np.float64),
+    )
+    shape = (1, len(groups.names), width)
+    return RateLabels(strata, total.reshape(shape), ones.reshape(shape))
+
+
+def _positive(index: GroupIndex) -> str:
+    if index.space.selections is None:
+        raise ValueError("no assessment of this model estimates error rates")
+    return index.space.selections.positive
+
+
+def _gains(names: Sequence[str], draws: Floats, labels: Floats, limit: float | None) -> ScoreGains:
+    """What one more label of every group is worth, for a rate with these draws [S, G].
+
+    It reduces the variance of the group's rate by about a part in as many as it has labels. That matters if
+    the group is the highest or the lowest one, or if it is open whether it is beyond its limit.
+    """
+    known = np.where(np.isnan(draws), 0.5, draws)
+    count = len(names)
+    ends = sum(np.bincount(end, minlength=count) for end in (known.argmax(axis=1), known.argmin(axis=1)))
+    matters = ends / len(known) if count > 1 else np.zeros(count)
+    if limit is not None:
+        beyond = (known > limit).mean(axis=0)
+        matters = matters + np.minimum(beyond, 1 - beyond)
+    gains = matters * known.var(axis=0) / (labels + 1)
+    return ScoreGains(
+        dict(zip(names, gains.tolist(), strict=True)), dict(zip(names, labels.tolist(), strict=True))
+    )

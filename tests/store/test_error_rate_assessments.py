@@ -1,0 +1,148 @@
+"""Error rates of groups: estimated and compared from labels that are requested where groups may differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from store_site import NOW, Record, Site, message, record
+
+from service.domain.assessments import RateName
+from service.monitoring.error_rates import ErrorRatesSnapshot
+from service.store.connection import Connection
+
+COUNT = 4_000
+CLASSES = ("keep", "flag")
+REGIONS = ("east", "north", "south")
+FALSE_POSITIVES = {"east": 0.3, "north": 0.5, "south": 0.2}
+RATES: tuple[RateName, ...] = (
+    "false_positive_rate",
+    "false_negative_rate",
+    "true_positive_rate",
+    "precision",
+    "selection_rate",
+)
+
+
+def items() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Regions by number, true classes, predicted ones and scores of all items [N]."""
+    rng = np.random.default_rng(11)
+    region = rng.choice(3, COUNT, p=(0.5, 0.3, 0.2))
+    positive = rng.random(COUNT) < 0.4
+    false = np.array([FALSE_POSITIVES[name] for name in REGIONS])[region]
+    selected = rng.random(COUNT) < np.where(positive, 0.7, false)
+    score = np.where(selected == positive, rng.beta(8, 3, COUNT), rng.beta(6, 4, COUNT))
+    return region, positive, selected, np.clip(score, 0.5, 1.0)
+
+
+REGION, POSITIVE, SELECTED, SCORE = items()
+
+
+def true_rate(rate: RateName, region: int) -> float:
+    """Of all items of a region."""
+    here = region == REGION
+    of: dict[RateName, tuple[np.ndarray, np.ndarray]] = {
+        "false_positive_rate": (SELECTED, ~POSITIVE),
+        "false_negative_rate": (~SELECTED, POSITIVE),
+        "true_positive_rate": (SELECTED, POSITIVE),
+        "precision": (POSITIVE, SELECTED),
+        "selection_rate": (SELECTED, np.ones(COUNT, bool)),
+    }
+    counted, among = of[rate]
+    return float(counted[among & here].mean())
+
+
+def stream() -> list[Record]:
+    return [
+        record(
+            i,
+            message(
+                i,
+                predicted_class=CLASSES[int(SELECTED[i])],
+                score=float(SCORE[i]),
+                attributes={"region": REGIONS[REGION[i]]},
+            ),
+        )
+        for i in range(COUNT)
+    ]
+
+
+def assessed(connection: Connection, rounds: int = 12, **changes: Any) -> tuple[ErrorRatesSnapshot, list[int]]:
+    """What is known after some rounds, and the items that were requested."""
+    asked = {
+        "task": "error_rates",
+        "grouping": "region",
+        "positive_class": "flag",
+        "limits": {"false_positive_rate": 0.4, "true_positive_rate": 0.5},
+        "max_differences": {"false_positive_rate": 0.1},
+        "min_ratios": {"selection_rate": 0.9},
+        "budget": {"labels": 1_000},
+        "max_in_flight": 50,
+    }
+    settings = {
+        "classes": list(CLASSES),
+        # Ever one in a thousand is out.
+        "interval": 0.999,
+        "traffic_half_life_days": None,
+        "forgetting": {"after_change": False},
+        "groupings": {"region": {"by": "attribute", "attribute": "region"}},
+        "assessments": {"fair": asked | changes},
+    }
+    site = Site(connection, {"m": settings})
+    site.take_in(stream())
+    monitor = site.monitor("m")
+    seen: list[int] = []
+    for _ in range(rounds):
+        monitor.refresh(NOW)
+        monitor.ask(epoch=1, now=NOW)
+        seen += site.answer("m", lambda item: CLASSES[int(POSITIVE[item])])
+    return monitor.refresh(NOW).error_rates["fair"], seen
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_every_rate_of_every_group_is_in_its_interval(connection: Connection, rate: RateName) -> None:
+    found, _ = assessed(connection)
+    estimate = found.rates[rate].estimate
+    assert found.groups == list(REGIONS)
+    truth = np.array([true_rate(rate, region) for region in range(3)])
+    assert (estimate.lower - 1e-9 <= truth).all()
+    assert (truth <= estimate.upper + 1e-9).all()
+
+
+def test_the_selection_rate_is_counted(connection: Connection) -> None:
+    found, _ = assessed(connection, rounds=0)
+    expected = [true_rate("selection_rate", region) for region in range(3)]
+    assert found.rates["selection_rate"].estimate.mean == pytest.approx(expected)
+
+
+def test_a_group_beyond_the_limit_is_found(connection: Connection) -> None:
+    found, _ = assessed(connection)
+    assert found.rates["false_positive_rate"].violated.tolist() == [False, True, False]
+    assert not found.rates["true_positive_rate"].violated.any()
+
+
+def test_a_difference_above_its_maximum_is_found(connection: Connection) -> None:
+    found, _ = assessed(connection)
+    truth = true_rate("false_positive_rate", 1) - true_rate("false_positive_rate", 2)
+    rate = found.rates["false_positive_rate"]
+    assert rate.differs_too_much
+    assert rate.difference is not None
+    assert rate.difference[0] <= truth <= rate.difference[2]
+
+
+def test_a_ratio_of_counted_rates_needs_no_label(connection: Connection) -> None:
+    found, _ = assessed(connection, rounds=0)
+    assert found.rates["selection_rate"].ratio_too_low
+
+
+def test_groups_without_labels_are_not_compared(connection: Connection) -> None:
+    found, _ = assessed(connection, rounds=0)
+    assert found.rates["false_positive_rate"].difference is None
+    assert not found.rates["false_positive_rate"].violated.any()
+
+
+def test_labels_are_requested_of_the_groups_that_are_furthest_apart(connection: Connection) -> None:
+    _, seen = assessed(connection)
+    shares = np.bincount(REGION[seen], minlength=3) / len(seen)
+    assert shares[1] + shares[2] > 0.65, "half of the traffic is east, which is in the middle"
