@@ -39,25 +39,15 @@ class RateSnapshot:
     """One rate of every group; arrays are [G]."""
 
     estimate: Estimate  # the intervals of all groups hold at once
-    # between any two groups with enough labels; None with fewer than two of these
-    difference: Ends | None
+    difference: Ends | None  # between any two groups; None with fewer than two of which the rate is known
     ratio: Ends | None  # of the lowest rate to the highest one, likewise
-    limit: float | None  # configured
+    limit: float | None  # configured, as the next two
+    max_difference: float | None
+    min_ratio: float | None
     violated: Flags  # groups with enough labels whose whole interval is beyond the limit
-    max_difference: float | None  # configured
-    min_ratio: float | None  # configured
-
-    @property
-    def differs_too_much(self) -> bool:
-        """Whether the interval of the difference is above its maximum."""
-        most, found = self.max_difference, self.difference
-        return most is not None and found is not None and found[0] > most
-
-    @property
-    def ratio_too_low(self) -> bool:
-        """Whether the interval of the ratio is below its minimum."""
-        least, found = self.min_ratio, self.ratio
-        return least is not None and found is not None and found[2] < least
+    # whether the intervals of groups with enough labels are beyond the maximum, or the minimum
+    differs_too_much: bool
+    ratio_too_low: bool
 
 
 @dataclass(frozen=True)
@@ -113,23 +103,29 @@ def error_rates_snapshot(
 def _rate(
     settings: ErrorRateSettings, name: RateName, draws: Floats, enough: Flags, interval: float
 ) -> RateSnapshot:
+    rate, known = RATES[name], ~np.isnan(draws).any(axis=0)
     lower, upper = joint_intervals(draws, interval)
     mean = ratio(np.nansum(draws, axis=0), np.count_nonzero(~np.isnan(draws), axis=0))
-    # The selection rate is counted.
-    compared = draws[:, ~np.isnan(draws).any(axis=0) & (enough | (not RATES[name].needs_labels))]
     limit = None if name == "selection_rate" else settings.limits.get(name)
     violated = np.zeros(len(enough), np.bool_)
     if limit is not None:
-        violated = enough & ((upper < limit) if RATES[name].is_good else (lower > limit))
-    found = _apart(compared, interval)
+        violated = enough & ((upper < limit) if rate.is_good else (lower > limit))
+    apart = _apart(draws[:, known], interval)
+    # The selection rate is counted, and needs no labels.
+    sure = apart
+    if rate.needs_labels and not enough[known].all():
+        sure = _apart(draws[:, known & enough], interval)
+    most, least = settings.max_differences.get(name), settings.min_ratios.get(name)
     return RateSnapshot(
         estimate=Estimate(lower, mean, upper),
-        difference=None if found is None else found[0],
-        ratio=None if found is None else found[1],
+        difference=None if apart is None else apart[0],
+        ratio=None if apart is None else apart[1],
         limit=limit,
+        max_difference=most,
+        min_ratio=least,
         violated=violated,
-        max_difference=settings.max_differences.get(name),
-        min_ratio=settings.min_ratios.get(name),
+        differs_too_much=most is not None and sure is not None and sure[0][0] > most,
+        ratio_too_low=least is not None and sure is not None and sure[1][2] < least,
     )
 
 

@@ -68,7 +68,9 @@ def stream() -> list[Record]:
     ]
 
 
-def assessed(connection: Connection, rounds: int = 12, **changes: Any) -> tuple[ErrorRatesSnapshot, list[int]]:
+def assessed(
+    connection: Connection, rounds: int = 12, **changes: Any
+) -> tuple[ErrorRatesSnapshot, list[int]]:
     """What is known after some rounds, and the items that were requested."""
     asked = {
         "task": "error_rates",
@@ -136,10 +138,11 @@ def test_a_ratio_of_counted_rates_needs_no_label(connection: Connection) -> None
     assert found.rates["selection_rate"].ratio_too_low
 
 
-def test_groups_without_labels_are_not_compared(connection: Connection) -> None:
-    found, _ = assessed(connection, rounds=0)
-    assert found.rates["false_positive_rate"].difference is None
+def test_nothing_is_said_to_be_wrong_without_labels(connection: Connection) -> None:
+    limits = {"limits": {"false_positive_rate": 0.001}, "max_differences": {"false_positive_rate": 0.001}}
+    found, _ = assessed(connection, rounds=0, **limits)
     assert not found.rates["false_positive_rate"].violated.any()
+    assert not found.rates["false_positive_rate"].differs_too_much
 
 
 def test_labels_are_requested_of_the_groups_that_are_furthest_apart(connection: Connection) -> None:
