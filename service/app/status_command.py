@@ -24,6 +24,7 @@ from service.monitoring.pipeline_problems import pipeline_line, pipeline_problem
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.annotators import LabellerState
 from service.serving.documents.assessments import AssessmentState
+from service.serving.documents.error_rates import ErrorRateState
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groupings import GroupingSummary
 from service.serving.documents.groups import GroupTable, group_table
@@ -115,6 +116,7 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
         parts.append(_assessment_table(state.assessments))
     parts += [_member_table(one) for one in state.assessments if one.members]
     parts += [_challenge_table(one) for one in state.assessments if one.challenge]
+    parts += [_rate_table(one.name, one.error_rates) for one in state.assessments if one.error_rates]
     return [*parts, *_labellers(state)]
 
 
@@ -284,4 +286,14 @@ def _challenge_table(state: AssessmentState) -> Table:
             f"{one.disagreement:.1%}",
             f"{one.labels:.0f}",
         )
+    return table
+
+
+def _rate_table(name: str, found: ErrorRateState) -> Table:
+    rates = [one.rate for one in found.rates]
+    columns = ("labels", *(rate.replace("_", " ") for rate in rates))
+    table = _table(f"{name}: error rates for {found.positive_class}, %", "group", columns)
+    for one in found.groups:
+        cells = [cell_of_interval(one.rates[rate]) if rate in one.rates else "" for rate in rates]
+        table.add_row(_text(one.group), f"{one.labels:.0f}", *cells)
     return table

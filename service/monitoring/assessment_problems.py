@@ -1,4 +1,4 @@
-"""Problems that assessments of performance, ensembles and challengers find, as alerts define them (pure)."""
+"""Problems that assessments find of more than the accuracy of groups, as alerts define them (pure)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from service.config.assessments import PerformanceSettings
 from service.domain.groupings import ALL
 from service.monitoring.challenger import ChallengeSnapshot
+from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.monitoring.problem import Problem
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ def assessment_problems(snapshot: ModelSnapshot) -> Iterator[Problem]:
         yield from _members(snapshot, name)
     for name, challenge in snapshot.challenges.items():
         yield from _challenger(snapshot, name, challenge)
+    for name, rates in snapshot.error_rates.items():
+        yield from _error_rates(name, rates)
 
 
 def _performance(snapshot: ModelSnapshot, name: str) -> Iterator[Problem]:
@@ -113,3 +118,36 @@ def _challenger(snapshot: ModelSnapshot, name: str, challenge: ChallengeSnapshot
             limit=challenge.margin,
             log10_e=math.log10(evidence),
         )
+
+
+def _error_rates(name: str, found: ErrorRatesSnapshot) -> Iterator[Problem]:
+    for rate, of in found.rates.items():
+        for g in np.flatnonzero(of.violated).tolist():
+            yield Problem(
+                kind="error_rate_violated",
+                severity="critical",
+                alerts=("CredenceErrorRateViolated",),
+                grouping=found.grouping,
+                group=found.groups[g],
+                subject=name,
+                part=rate,
+                share=float(found.shares[g]),
+                labels=float(found.labels[g]),
+                value=(float(of.estimate.lower[g]), float(of.estimate.mean[g]), float(of.estimate.upper[g])),
+                limit=of.limit,
+            )
+        apart = (
+            (of.differs_too_much, "difference", of.difference, of.max_difference),
+            (of.ratio_too_low, "ratio", of.ratio, of.min_ratio),
+        )
+        for is_wrong, kind, ends, limit in apart:
+            if is_wrong:
+                yield Problem(
+                    kind="error_rates_differ",
+                    severity="critical",
+                    alerts=("CredenceErrorRatesDiffer",),
+                    subject=name,
+                    part=f"{kind} of {rate}",
+                    value=ends,
+                    limit=limit,
+                )

@@ -17,6 +17,8 @@ ProblemKind = Literal[
     "accuracy_low",
     "less_accurate",
     "performance_target_missed",
+    "error_rate_violated",
+    "error_rates_differ",
     "miscalibrated",
     "member_target_missed",
     "challenger_worse",

@@ -18,6 +18,7 @@ from service.monitoring.anytime_tests import KINDS
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.drift import GroupingDrift
+from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.problems import count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot
@@ -35,6 +36,7 @@ _TABLES: tuple[MetricTable[Any], ...] = (
     *(of.PROBLEMS, of.ATTRIBUTE, of.GROUPING, of.WEAKEST, of.SHOWN, of.DRIFTED),
     *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
     *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
+    *(of.RATES, of.RATE_GROUPS, of.RATE_LABELS),
 )
 
 CATALOGUE: tuple[MetricSpec, ...] = tuple(
@@ -47,7 +49,7 @@ CATALOGUE: tuple[MetricSpec, ...] = tuple(
 SPECS = {spec.name: spec for spec in CATALOGUE}
 
 _MOST_WORSE = 20
-"""Groups where a challenger is worse that have metrics though their accuracy alone would give them none."""
+"""Groups with a worse challenger, or a rate beyond its limit, that have metrics whatever their accuracy."""
 
 
 class SnapshotCollector(Collector):
@@ -149,7 +151,7 @@ def _assessment_samples(state: AssessmentSnapshot, shown: ShownGroups | None, *a
 
 
 def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Samples]:
-    """Of assessments that ask about more than groups: performance, ensembles, challengers."""
+    """Of assessments that ask about more than groups: performance, ensembles, challengers, error rates."""
     model = snapshot.model
     for name, performance in snapshot.performances.items():
         yield from of.PERFORMANCE.samples(performance, model, name)
@@ -161,6 +163,8 @@ def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -
             yield metric.name, samples_of_each((model, name), ensemble.members, values)
     for name, challenge in snapshot.challenges.items():
         yield from _challenge_samples(challenge, shown.get(challenge.grouping), model, name)
+    for name, rates in snapshot.error_rates.items():
+        yield from _rate_samples(rates, shown.get(rates.grouping), model, name)
 
 
 def _grouping_samples(grouping: GroupingSnapshot, shown: ShownGroups, *at: str) -> Iterator[Samples]:
@@ -200,3 +204,19 @@ def _challenge_samples(
     for metric, values in of.CHALLENGED_GROUPS.columns(challenge):
         yield metric.name, [((*at, ALL, ALL), float(values[0]))]
         yield metric.name, samples_of_each((*at, challenge.grouping), names, values[chosen])
+
+
+def _rate_samples(rates: ErrorRatesSnapshot, shown: ShownGroups | None, *at: str) -> Iterator[Samples]:
+    """Of the groups that have metrics of their own, and of those that are beyond a limit."""
+    beyond = np.logical_or.reduce([rate.violated for rate in rates.rates.values()])
+    chosen = np.flatnonzero(beyond)[:_MOST_WORSE]
+    if shown is not None:
+        chosen = np.union1d(chosen, shown.members)
+    names = [rates.groups[g] for g in chosen]
+    where = (*at, rates.grouping)
+    for metric, values in of.RATE_LABELS.columns(rates):
+        yield metric.name, samples_of_each(where, names, values[chosen])
+    for name, rate in rates.rates.items():
+        yield from of.RATES.samples(rate, *where, name)
+        for measure, values in of.RATE_GROUPS.columns(rate):
+            yield measure.name, samples_of_each(where, names, values[chosen], (name,))

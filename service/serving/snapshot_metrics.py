@@ -11,6 +11,7 @@ from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.ensembles import EnsembleSnapshot
+from service.monitoring.error_rates import ErrorRatesSnapshot, RateSnapshot
 from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot, WeakestSnapshot
 from service.monitoring.label_quality import Ends, LabelQuality
@@ -198,5 +199,27 @@ CHALLENGED_GROUPS = MetricTable[ChallengeSnapshot]((*_ASSESSMENT, "grouping", "g
         "this ever reaches 20 with a probability of at most 1/20. At most 1e300.", lambda challenge: challenge.evidence_worse),
     Metric("credence_challenge_disagreement_ratio", "ratio", "Share of the traffic on which challenger and model disagree.", lambda challenge: challenge.disagreement),
     Metric("credence_challenge_labels", "labels", "Effective number of labels of disagreements, after weighting and forgetting.", lambda challenge: challenge.labels),
+))
+RATE_GROUPS = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "group", "rate"), (
+    Metric("credence_error_rate_lower_ratio", "ratio", "Lower end of the interval of an error rate of the group, for the assessment's positive class; the intervals of all groups hold at once. Rates: false_positive_rate, false_negative_rate, true_positive_rate, precision, selection_rate.", lambda rate: rate.estimate.lower),
+    Metric("credence_error_rate_mean_ratio", "ratio", "Posterior mean of the rate; absent if it counts no item.", lambda rate: rate.estimate.mean),
+    Metric("credence_error_rate_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: rate.estimate.upper),
+    Metric("credence_error_rate_violated", "", "1 if the whole interval of the group's rate is beyond the configured limit, from at least alerts.min_labels effective labels; else 0. Absent without a limit.", lambda rate: None if rate.limit is None else rate.violated),
+))
+RATES = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "rate"), (
+    Metric("credence_error_rate_limit_ratio", "ratio", "The configured limit of the rate in every group: the minimum of true_positive_rate and precision, the maximum of other rates. Absent without one.", lambda rate: rate.limit),
+    Metric("credence_error_rate_max_difference_ratio", "ratio", "The configured maximum difference between any two groups; absent without one.", lambda rate: rate.max_difference),
+    Metric("credence_error_rate_min_quotient_ratio", "ratio", "The configured minimum of the lowest rate over the highest; absent without one.", lambda rate: rate.min_ratio),
+    Metric("credence_error_rate_difference_lower_ratio", "ratio", "Lower end of the interval of the highest rate of any group minus the lowest. Absent with fewer than two groups.", lambda rate: _end(rate.difference, 0)),
+    Metric("credence_error_rate_difference_mean_ratio", "ratio", "Estimate of the same.", lambda rate: _end(rate.difference, 1)),
+    Metric("credence_error_rate_difference_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: _end(rate.difference, 2)),
+    Metric("credence_error_rate_quotient_lower_ratio", "ratio", "Lower end of the interval of the lowest rate of any group over the highest. Absent with fewer than two groups.", lambda rate: _end(rate.ratio, 0)),
+    Metric("credence_error_rate_quotient_mean_ratio", "ratio", "Estimate of the same.", lambda rate: _end(rate.ratio, 1)),
+    Metric("credence_error_rate_quotient_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: _end(rate.ratio, 2)),
+    Metric("credence_error_rate_difference_violated", "", "1 if the whole interval of the difference of groups with alerts.min_labels effective labels is above the configured maximum, else 0; absent without one.", lambda rate: None if rate.max_difference is None else rate.differs_too_much),
+    Metric("credence_error_rate_quotient_violated", "", "1 if the whole interval of the quotient of such groups is below the configured minimum, else 0; absent without one.", lambda rate: None if rate.min_ratio is None else rate.ratio_too_low),
+))
+RATE_LABELS = MetricTable[ErrorRatesSnapshot]((*_ASSESSMENT, "grouping", "group"), (
+    Metric("credence_error_rate_labels", "labels", "Effective number of labels behind the group's error rates, after weighting and forgetting.", lambda rates: rates.labels),
 ))
 # fmt: on

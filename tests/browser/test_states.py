@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from page_site import Shown
 from playwright.sync_api import expect
+from rated_snapshots import rated
 from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot, waiting
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
@@ -159,6 +160,16 @@ def test_a_challenger_is_compared_in_every_group_also_on_a_phone(shown: Shown) -
     expect(table.get_by_role("rowheader").first).to_have_text("all traffic")
     expect(page.locator("#assessments .card .result")).to_contain_text("v2 is better")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
+@pytest.mark.parametrize("width", [360, 1_100])
+def test_error_rates_of_every_group_are_shown_also_on_a_phone(shown: Shown, width: int) -> None:
+    page = shown(rated(), viewport={"width": width, "height": 740})
+    table = page.get_by_role("table", name="Error rates by group, for cat against the rest")
+    expect(table.get_by_role("rowheader")).to_contain_text(["north", "south", "Difference", "Ratio", "Limit"])
+    expect(table.get_by_role("row", name="north")).to_contain_text("beyond limit")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
 
 

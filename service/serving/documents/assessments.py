@@ -13,6 +13,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
+from service.serving.documents.error_rates import ErrorRateState, error_rate_state
 from service.serving.documents.questions import chooser, question
 
 _MOST_RANKED = 20
@@ -114,6 +115,7 @@ class AssessmentState(Document):
     challenge: list[ChallengeGroup] = Field(
         description="for a challenge: all traffic, then groups by probability of a difference, at most 20"
     )
+    error_rates: ErrorRateState | None = Field(description="for error rates; null without traffic")
     next: list[NextGroup] = Field(description="the most probable groups, at most 10")
 
 
@@ -122,6 +124,7 @@ def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:
     state = snapshot.assessments[name]
     settings, grouping = state.settings, snapshot.groupings.get(state.grouping)
     ensemble, challenge = snapshot.ensembles.get(name), snapshot.challenges.get(name)
+    error_rates = snapshot.error_rates.get(name)
     return AssessmentState.of(
         state,
         name=name,
@@ -141,6 +144,7 @@ def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:
         comparison=state.compared and Comparison.of(state.compared),
         members=[] if ensemble is None else _members(ensemble),
         challenge=[] if challenge is None else _challenge(challenge),
+        error_rates=None if error_rates is None else error_rate_state(error_rates),
         next=[] if grouping is None else _next(state, grouping),
     )
 

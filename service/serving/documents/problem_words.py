@@ -129,10 +129,15 @@ def _drift(problem: Problem) -> str:
 
 
 def _performance_target_missed(problem: Problem) -> str:
-    end = "at most" if problem.part == "false_positive_rate" else "at least"
+    end = "at most" if problem.part.startswith("false") else "at least"
     measure = _measure(problem)
     target = "" if problem.limit is None else f", target {end} {100 * problem.limit:g}%"
     return f"{measure} {_interval(problem)}{target}{_probable(problem, 'missing it')}.{_size(problem)}"
+
+
+def _error_rates_differ(problem: Problem) -> str:
+    end = "least" if problem.part.startswith("ratio") else "most"
+    return f"{_measure(problem)} {_interval(problem)}{_limit(problem, f'target at {end}')}."
 
 
 def _measure(problem: Problem) -> str:
@@ -227,6 +232,8 @@ _TITLES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "accuracy_low": _at("Accuracy below target"),
     "less_accurate": _at("Less accurate than before"),
     "performance_target_missed": lambda problem: f"Target missed: {_measure(problem)} ({problem.subject})",
+    "error_rate_violated": lambda problem: f"{_measure(problem)} beyond its limit: {place(problem)}",
+    "error_rates_differ": lambda problem: f"Groups are treated unequally: {_measure(problem).lower()}",
     "miscalibrated": _miscalibrated_title,
     "member_target_missed": lambda problem: f"Precision below target: {problem.part} ({problem.subject})",
     "challenger_worse": lambda problem: f"Challenger is worse: {place(problem)} ({problem.subject})",
@@ -250,6 +257,8 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "accuracy_low": _accuracy_low,
     "less_accurate": _less_accurate,
     "performance_target_missed": _performance_target_missed,
+    "error_rate_violated": _performance_target_missed,
+    "error_rates_differ": _error_rates_differ,
     "miscalibrated": _miscalibrated,
     "member_target_missed": _member_target_missed,
     "challenger_worse": _challenger,
@@ -273,6 +282,8 @@ _ACTIONS: Mapping[ProblemKind, str] = {
     "accuracy_low": "Compare with deployments and roll back, or stop this traffic.",
     "less_accurate": "Find out what changed at that time; fix the input, or roll back.",
     "performance_target_missed": "Move the threshold, or roll back.",
+    "error_rate_violated": "Send predictions of this group to human review, or move its threshold.",
+    "error_rates_differ": "Find out what differs for the group; move its threshold, or retrain.",
     "miscalibrated": "Recalibrate the scores, or move thresholds that depend on them.",
     "member_target_missed": "Retrain this member, raise its threshold, or remove it.",
     "challenger_worse": "Do not use the challenger here.",

@@ -18,6 +18,7 @@ _ESTIMATED = {
     "overall_accuracy": "How accurate is the model over all traffic?",
     "calibration": "How well calibrated is the model in every {grouping}?",
     "confusion": "What is each predicted class really?",
+    "error_rates": "How far apart are the error rates of every {grouping}?",
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from service.config.assessments import (
     ComparisonSettings,
+    ErrorRateSettings,
     EstimationSettings,
     IdentificationSettings,
     PerformanceSettings,
@@ -18,6 +19,7 @@ from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.budget import BudgetState
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
+from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Interval, Verdict
@@ -104,6 +106,8 @@ def found(snapshot: ModelSnapshot, name: str) -> str:
         return _of_ensemble(ensemble)
     if (challenge := snapshot.challenges.get(name)) is not None:
         return _of_challenge(challenge)
+    if (rates := snapshot.error_rates.get(name)) is not None:
+        return _of_error_rates(rates)
     state = snapshot.assessments[name]
     return _of_groups(state, snapshot.groupings.get(state.grouping))
 
@@ -127,6 +131,19 @@ def _of_groups(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> 
         sentence = f"{state.compared.first} is {relation} {state.compared.second}"
         return f"{sentence} ({probability(probabilities[relation])})"
     return ""
+
+
+def _of_error_rates(found: ErrorRatesSnapshot) -> str:
+    """The rate in which groups are furthest apart for sure, and which groups these are."""
+    rates = {name: rate for name, rate in found.rates.items() if rate.difference is not None}
+    if not rates:
+        return ""
+    name = max(rates, key=lambda each: (rates[each].difference or (0.0,))[0])
+    lower, mean, upper = (100 * end for end in rates[name].difference or (0.0, 0.0, 0.0))
+    means = rates[name].estimate.mean
+    high, low = found.groups[int(np.nanargmax(means))], found.groups[int(np.nanargmin(means))]
+    measured = f"{mean:.1f} points [{lower:.1f}, {upper:.1f}]"
+    return f"Furthest apart: {name.replace('_', ' ')}, {measured}, highest in {high}, lowest in {low}"
 
 
 def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
@@ -217,10 +234,16 @@ def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: in
         return f"it is the {quality(settings)} with a probability of {sure}"
     if isinstance(settings, ComparisonSettings):
         return f"one of the two compared groups; its interval is {width:.1f} points wide"
-    if isinstance(settings, PerformanceSettings):
-        depends = f"precision and recall depend on how many of these are {settings.positive_class}"
-        return f"{depends}; they have {share} of the traffic"
+    if isinstance(settings, PerformanceSettings | ErrorRateSettings):
+        return _why_narrowed(settings, share)
     if settings.metric == "calibration":
         ece = 100 * (grouping.ece.upper[group] - grouping.ece.lower[group])
         return f"the interval of its calibration error is {ece:.1f} points wide, with {share} of the traffic"
     return f"the interval of its accuracy is {width:.1f} points wide, with {share} of the traffic"
+
+
+def _why_narrowed(settings: PerformanceSettings | ErrorRateSettings, share: str) -> str:
+    if isinstance(settings, ErrorRateSettings):
+        return f"its {settings.rate.replace('_', ' ')} may be the highest or the lowest, or beyond its limit"
+    depends = f"precision and recall depend on how many of these are {settings.positive_class}"
+    return f"{depends}; they have {share} of the traffic"

@@ -1,6 +1,7 @@
 /** Assessments with their results, budgets and next requests. */
 
 import { h, s } from "./dom.js";
+import { errorRates } from "./error_rates.js";
 import { count, duration, percent, pluralize, points, probability, threshold, when } from "./format.js";
 import { ASSESSMENTS_HELP, help } from "./help.js";
 
@@ -64,6 +65,7 @@ function card(assessment) {
     assessment.comparison && comparison(assessment.comparison),
     assessment.members.length > 0 && members(assessment.members),
     assessment.challenge.length > 0 && challenge(assessment.challenge),
+    assessment.error_rates && errorRates(assessment.error_rates),
     assessment.next.length > 0 && nextGroups(assessment),
     h(
       "div",
@@ -95,6 +97,7 @@ function card(assessment) {
 /** Its task and metric. @param {any} assessment */
 function about({ task, metric }) {
   const measured = METRICS[metric] ?? metric.replaceAll("_", " ");
+  if (task === "error_rates") return measured;
   if (task === "challenge") return `${measured} of a challenger`;
   return task === "ensemble" ? `${measured} of an ensemble` : `${task} of ${measured}`;
 }
