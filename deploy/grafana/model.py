@@ -12,6 +12,7 @@ from deploy.grafana import (
     model_challenges,
     model_drift,
     model_ensembles,
+    model_error_rates,
     model_evidence,
     model_groups,
     model_performance,
@@ -66,6 +67,7 @@ def _variables() -> list[build.QueryVariable]:
         model_performance.chosen(),
         model_ensembles.chosen(),
         model_challenges.chosen(),
+        model_error_rates.chosen(),
     ]
 
 
@@ -106,7 +108,9 @@ def model() -> build.Dashboard:
     board = board.with_panel(firing_alerts(of_model=True, width=12, height=9)).with_panel(_accuracy())
     board = model_drift.row(model_evidence.row(model_groups.rows(board)))
     board = model_performance.row(board)
-    return model_questions.rows(model_annotators.row(model_challenges.row(model_ensembles.row(board))))
+    for each in (model_ensembles, model_challenges, model_error_rates, model_annotators):
+        board = each.row(board)
+    return model_questions.rows(board)
 
 
 def _estimates() -> tuple[Says, Query]:

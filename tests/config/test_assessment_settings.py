@@ -22,6 +22,7 @@ REQUIRED: dict[Task, dict[str, Any]] = {
     "performance": {"positive_class": "spam"},
     "ensemble": {"positive_class": "spam", "members": ["a", "b"]},
     "challenge": {"challenger": "v2"},
+    "error_rates": {"positive_class": "spam", "grouping": "site"},
 }
 AT = "models.mail.assessments.ask"
 
@@ -32,7 +33,10 @@ def load(directory: Path, *, name: str = "ask", **assessment: Any) -> Settings:
     path = directory / "credence.yaml"
     model = {
         "classes": ["ham", "spam"],
-        "groupings": {"class": {"by": "predicted_class"}},
+        "groupings": {
+            "class": {"by": "predicted_class"},
+            "site": {"by": "attribute", "attribute": "site"},
+        },
         "assessments": {name: {"budget": {"labels": 50}, **assessment}},
     }
     path.write_text(yaml.safe_dump({"models": {"mail": model}}), encoding="utf-8")
@@ -75,7 +79,11 @@ def test_settings_that_are_written_down_can_be_read_again(tmp_path: Path, task: 
         ("performance", {"members": ["a"]}, "ensemble"),
         ("ensemble", {"margin": 0.1}, "challenge"),
         ("challenge", {"targets": {"precision": 0.9}}, "performance, ensemble"),
-        ("challenge", {"policy": "random"}, "estimation, identification, comparison, performance"),
+        (
+            "challenge",
+            {"policy": "random"},
+            "estimation, identification, comparison, performance, error_rates",
+        ),
     ],
 )
 def test_a_key_of_another_task_is_refused_with_the_tasks_that_accept_it(
@@ -114,8 +122,8 @@ def test_a_key_that_a_task_needs_is_named_where_it_is_absent(tmp_path: Path, tas
 def test_an_unknown_task_is_refused_with_those_that_there_are(tmp_path: Path, task: Any) -> None:
     [(path, problem)] = refused(tmp_path, task=task)
     assert path == f"{AT}.task"
-    known = "`estimation`, `identification`, `comparison`, `performance`, `ensemble` or `challenge`"
-    assert problem == f"must be {known}"
+    known = "`estimation`, `identification`, `comparison`, `performance`, `ensemble`, `challenge` or "
+    assert problem == f"must be {known}`error_rates`"
 
 
 def test_an_assessment_may_be_called_like_a_task(tmp_path: Path) -> None:
@@ -173,7 +181,10 @@ def refused_policy(directory: Path, model: dict[str, Any], asked: dict[str, Any]
     path = directory / "credence.yaml"
     mail = {
         "classes": ["ham", "spam"],
-        "groupings": {"class": {"by": "predicted_class"}},
+        "groupings": {
+            "class": {"by": "predicted_class"},
+            "site": {"by": "attribute", "attribute": "site"},
+        },
         "assessments": {"ask": {"budget": {"labels": 50}, "policy": "certify", **asked}},
     }
     path.write_text(yaml.safe_dump({"models": {"mail": mail | model}}), encoding="utf-8")
@@ -182,3 +193,26 @@ def refused_policy(directory: Path, model: dict[str, Any], asked: dict[str, Any]
     [(at, problem)] = caught.value.problems
     assert at == f"{AT}.policy"
     return problem
+
+
+def test_error_rates_need_a_grouping_by_attribute(tmp_path: Path) -> None:
+    problems = refused(tmp_path, task="error_rates", positive_class="spam", grouping="class")
+    assert problems == [(f"{AT}.grouping", "task error_rates requires a grouping with `by: attribute`")]
+
+
+def test_the_positive_class_of_error_rates_is_one_of_the_model(tmp_path: Path) -> None:
+    [(path, problem)] = refused(tmp_path, task="error_rates", positive_class="eggs", grouping="site")
+    assert path == f"{AT}.positive_class"
+    assert problem == "must be one of the model's classes: ['ham', 'spam']"
+
+
+@pytest.mark.parametrize("policy", ["thompson", "certify"])
+def test_labels_for_error_rates_are_adaptive_or_random(tmp_path: Path, policy: str) -> None:
+    problems = refused(tmp_path, task="error_rates", **REQUIRED["error_rates"], policy=policy)
+    assert problems == [(f"{AT}.policy", "task error_rates accepts adaptive, random")]
+
+
+def test_a_limit_of_something_that_is_no_rate_is_refused(tmp_path: Path) -> None:
+    limits = {"limits": {"accuracy": 0.5}}
+    [(path, _)] = refused(tmp_path, task="error_rates", **REQUIRED["error_rates"], **limits)
+    assert path.startswith(f"{AT}.limits")

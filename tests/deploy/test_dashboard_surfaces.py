@@ -229,6 +229,7 @@ def test_rows_that_most_models_have_no_use_for_are_collapsed() -> None:
         "Performance of a binary classifier",
         "Ensembles",
         "Challenger",
+        "Error rates",
         "Costs",
         "Vendors",
         "Annotators and vendors",

@@ -55,6 +55,9 @@ LEVELS = {
     "member": {"namespace", "job", "model", "assessment", "member"},
     "vendor": {"namespace", "job", "model", "vendor"},
     "challenged": {"namespace", "job", "model", "assessment", "grouping", "group"},
+    "rate": {"namespace", "job", "model", "assessment", "grouping", "rate"},
+    "rated": {"namespace", "job", "model", "assessment", "grouping", "group", "rate"},
+    "grouped": {"namespace", "job", "model", "assessment", "grouping", "group"},
     "topic": {"namespace", "job", "topic"},
     "topic_reason": {"namespace", "job", "topic", "reason"},
 }

@@ -13,6 +13,7 @@ from msgspec.structs import replace as changed_report
 from pipelines import REFUSED, consumer, intake
 from pipelines import state as pipeline
 from prometheus_client import CollectorRegistry
+from rated_snapshots import rated
 from snapshots import NOW, challenged, drifting, mail, performance, pooled, snapshot
 
 from service.monitoring.count_trends import count_trends, due_history
@@ -275,6 +276,8 @@ def model_states() -> dict[str, State]:
         "CredenceEnsembleMemberTargetMissed": State(pooled()),
         "CredenceChallengerBetter": State(challenged()),
         "CredenceChallengerWorse": State(challenged()),
+        "CredenceErrorRateViolated": State(rated()),
+        "CredenceErrorRatesDiffer": State(rated()),
         "CredencePerformanceTargetMissed": State(mail(missed)),
         "CredencePerformanceStale": State(mail(late)),
         "CredencePerformanceMisfit": State(misfit()),

@@ -94,6 +94,7 @@ OF_VENDORS = (
     "model:credence_performance_failures:increase5m == 0",
     'credence_ensemble_member_target_missed_probability{member="lenient"}',
     'credence_challenge_labels{grouping="site",group="east"} >= 3',
+    'credence_error_rate_labels{group="east"} >= 3',
     *OF_AGREEMENT,
     "credence_label_error_bound_correct_ratio",
     "credence_label_error_bound_incorrect_ratio",
@@ -296,7 +297,14 @@ BINARY = {
 }
 CROWD = {"job": ALL, "model": "crowd", "grouping": "all", "group": ["all"]}
 OF_CLAIMS = {"job": ALL, "model": "claims", "grouping": "all", "group": ["all"]}
-CONTEST = {"job": ALL, "model": "contest", "grouping": "all", "group": ["all"], "challenge": "next"}
+CONTEST = {
+    "job": ALL,
+    "model": "contest",
+    "grouping": "all",
+    "group": ["all"],
+    "challenge": "next",
+    "rates": "fair",
+}
 
 
 def _chosen_one_by_one(query: DashboardQuery, chosen: Values) -> Iterator[Values]:
@@ -343,7 +351,7 @@ def _asked_of_an_ensemble(query: DashboardQuery) -> bool:
 
 
 def _asked_of_a_challenge(query: DashboardQuery) -> bool:
-    return "$challenge" in query.expression
+    return "$challenge" in query.expression or "$rates" in query.expression
 
 
 CASES = [
@@ -443,7 +451,7 @@ def test_a_model_whose_labels_are_the_truth_has_nothing_drawn_of_annotators(
     assert scraped.values(MODEL_BOARD, query, REGIONS) == []
 
 
-OF_CHALLENGES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_a_challenge(q)]
+OF_CHALLENGES = [q for q in panel_queries(MODEL_BOARD) if "$challenge" in q.expression]
 
 
 @pytest.mark.parametrize("query", OF_CHALLENGES, ids=lambda query: query.where)

@@ -48,6 +48,16 @@ CONTEST: dict[str, Any] = {
             "budget": {"labels": 200, "per_days": 1, "burst": 1.0, "reserve": 0.0},
             "lease_seconds": 60,
         },
+        "fair": {
+            "task": "error_rates",
+            "grouping": "site",
+            "positive_class": "spam",
+            "limits": {"false_positive_rate": 0.2},
+            "max_differences": {"false_positive_rate": 0.1},
+            "min_ratios": {"selection_rate": 0.8},
+            "budget": {"labels": 200, "per_days": 1, "burst": 1.0, "reserve": 0.0},
+            "lease_seconds": 60,
+        },
     },
 }
 
@@ -81,7 +91,7 @@ def mail(number: int) -> tuple[dict[str, Any], str]:
 
 def contested(number: int) -> dict[str, Any]:
     """The prediction of the same mail by a model that has a challenger."""
-    rng = random.Random(number)
+    rng = random.Random(f"contest {number}")  # not that of the mail, or what is spam would never be seen
     _, truth = mail(number)
     other = {"spam": "ham", "ham": "spam"}[truth]
     said = [other if rng.random() < wrong else truth for wrong in (0.3, 0.1)]

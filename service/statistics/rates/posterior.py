@@ -21,6 +21,7 @@ from service.statistics.ratios import ratio
 
 DRAWS: Final = 4_000
 _ROUNDING: Final = 1e-6
+_LEAST_RATE: Final = 1e-9  # so that ratios are finite
 
 
 def draw_rates(
@@ -77,7 +78,7 @@ def gap(rates: Sequence[Floats], mass: float) -> Gap:
     A maximum of draws is never 0, also where groups are alike. So the lower end of the difference is the
     highest one of any pair, of intervals that hold for all pairs at once. So is the upper end of the ratio.
     """
-    draws = np.stack(rates, axis=1)  # [S, M, G]
+    draws = np.maximum(np.stack(rates, axis=1), _LEAST_RATE)  # [S, M, G]
     _, kinds, groups = draws.shape
     if groups < 2:  # noqa: PLR2004 - a pair
         nothing = np.zeros((kinds, groups, groups))
@@ -113,6 +114,7 @@ def gap_of_groups(draws: Floats, mass: float) -> tuple[Ends, Ends]:
     As `gap`, but not of all pairs: the lower end of the difference is how far intervals of groups that hold
     at once are apart. So it takes time in proportion to the groups, and is a little further down.
     """
+    draws = np.maximum(draws, _LEAST_RATE)
     tail, means = (1 - mass) / 2, draws.mean(axis=0)
     lower, upper = joint_intervals(draws, mass)
     high, low = draws.max(axis=1), draws.min(axis=1)
