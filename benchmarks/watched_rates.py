@@ -22,7 +22,7 @@ from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.assessments import RateName
 from service.monitoring.error_rates import ErrorRatesSnapshot
-from service.replay.tables import Table, print_tables
+from service.replay.tables import Cell, Table, print_tables
 from service.statistics.rates.measures import RATES
 from service.store.labels import LabelEvent
 
@@ -108,7 +108,7 @@ def snapshots(
     rng = np.random.default_rng(seed)
     items = made(rng)
     order = rng.permutation(ITEMS)
-    items = Items(*(column[order] for column in items))
+    items = Items(items.groups[order], items.positive[order], items.selected[order], items.scores[order])
     with open_site(settings_of(_settings(policy), redis_url), rng) as site:
         site.take_in([_records(items)], NOW)
         answered = 0
@@ -158,7 +158,7 @@ def _row(items: Items, found: ErrorRatesSnapshot) -> list[float]:
 
 def table(runs: int, labels: Sequence[int], redis_url: str) -> Table:
     """Coverage and precision by policy and number of labels."""
-    rows = []
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
     for policy in POLICIES:
         found = np.array(
             [[_row(*each) for each in snapshots(policy, seed, labels, redis_url)] for seed in range(runs)]

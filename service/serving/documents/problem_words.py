@@ -128,16 +128,11 @@ def _drift(problem: Problem) -> str:
     )
 
 
-def _performance_target_missed(problem: Problem) -> str:
-    end = "at most" if problem.part.startswith("false") else "at least"
+def _target_missed(problem: Problem) -> str:
+    end = "at most" if problem.part.startswith(("false", "difference")) else "at least"
     measure = _measure(problem)
     target = "" if problem.limit is None else f", target {end} {100 * problem.limit:g}%"
     return f"{measure} {_interval(problem)}{target}{_probable(problem, 'missing it')}.{_size(problem)}"
-
-
-def _error_rates_differ(problem: Problem) -> str:
-    end = "least" if problem.part.startswith("ratio") else "most"
-    return f"{_measure(problem)} {_interval(problem)}{_limit(problem, f'target at {end}')}."
 
 
 def _measure(problem: Problem) -> str:
@@ -256,9 +251,9 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "estimates_stale": _estimates_stale,
     "accuracy_low": _accuracy_low,
     "less_accurate": _less_accurate,
-    "performance_target_missed": _performance_target_missed,
-    "error_rate_violated": _performance_target_missed,
-    "error_rates_differ": _error_rates_differ,
+    "performance_target_missed": _target_missed,
+    "error_rate_violated": _target_missed,
+    "error_rates_differ": _target_missed,
     "miscalibrated": _miscalibrated,
     "member_target_missed": _member_target_missed,
     "challenger_worse": _challenger,
