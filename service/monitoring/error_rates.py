@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
-from service.domain.arrays import Flags, Floats
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER
 from service.monitoring.group_index import GroupIndex, Groups
@@ -30,6 +30,8 @@ from service.statistics.ratios import ratio
 _MOST_DRAWS: Final = 4_000
 _FEWEST_DRAWS: Final = 400
 _DRAWN_NUMBERS: Final = 2_000_000  # strata times draws, where groups are very many
+_MOST_STRATA: Final = 10  # by score, of each prediction
+_GROUP_STRATA: Final = 2_000  # in all groups together, about
 _LEAST_LABELS: Final = 1.0
 _MOST_PAIRED: Final = 12  # groups of which all pairs are compared
 
@@ -144,20 +146,29 @@ def _strata(index: GroupIndex, grouping: str, groups: Groups) -> RateStrata | No
     if not groups.names:
         return None
     bins, classes = index.space.bin_count, len(index.space.classes)
+    of_bins = _score_strata(bins, len(groups.names))
     table = index.traffic.tables[index.space.groupings[grouping].attribute]
     block = table.block("selected_bins").part([table.rows[name] for name in groups.names])
     weights = block.weights.reshape(len(groups.names), 2, bins)
     # Of what is counted by score bin, and weighted as all estimates are, the share of positive predictions.
     share = ratio(weights, weights.sum(axis=1, keepdims=True), 0.0)
-    now = (share * groups.weights[:, None, :]).reshape(len(groups.names), -1)
-    total = now.sum(axis=1, keepdims=True)
+    now = share * groups.weights[:, None, :]
     middles = (np.arange(bins) + 0.5) / bins
     scores = ratio(block.score_sums.reshape(weights.shape), weights, middles)
     # Without class probabilities, the rest is spread evenly over the classes that are not predicted.
     scores[:, 0] = (1 - scores[:, 0]) / (classes - 1)
-    selected = np.repeat((False, True), bins)
-    even = np.full(now.shape, 1 / now.shape[1])
-    return RateStrata(ratio(now, total, even), selected, scores.reshape(now.shape))
+    starts = np.flatnonzero(np.diff(of_bins, prepend=-1))
+    traffic = np.add.reduceat(now, starts, axis=2)
+    means = ratio(np.add.reduceat(now * scores, starts, axis=2), traffic, 0.5)
+    flat = traffic.reshape(len(groups.names), -1)
+    shares = ratio(flat, flat.sum(axis=1, keepdims=True), np.full(flat.shape, 1 / flat.shape[1]))
+    return RateStrata(shares, np.repeat((False, True), len(starts)), means.reshape(flat.shape))
+
+
+def _score_strata(bins: int, groups: int) -> Indices:
+    """Stratum of every score bin [B], ascending; fewer than bins where groups are very many."""
+    count = min(bins, max(1, min(_MOST_STRATA, _GROUP_STRATA // groups)))
+    return np.arange(bins) * count // bins
 
 
 def _labels(index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrata) -> RateLabels:
@@ -166,7 +177,8 @@ def _labels(index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrat
     cells, positive_class = index.cells, index.space.classes.index(_positive(index))
     selected = cells.classes[inside.cells] == positive_class
     number, width = groups.cells[inside.cells], strata.shares.shape[1]
-    place = (number * 2 + selected) * index.space.bin_count + cells.bins[inside.cells]
+    of_bins = _score_strata(index.space.bin_count, len(groups.names))
+    place = number * width + selected * (width // 2) + of_bins[cells.bins[inside.cells]]
     positive = np.where(selected, inside.correct > 0, inside.true_classes == positive_class)
     if len(index.space.classes) == 2:  # noqa: PLR2004 - then whoever is not right means the other class
         positive = selected == (inside.correct > 0)

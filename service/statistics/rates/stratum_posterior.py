@@ -46,18 +46,26 @@ def draw_positive_shares(
 
 
 def _draw(labels: Floats, positives: Floats, scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    offset, slope, strength = _GRID[:, None, :, None]
-    logits = special.logit(np.clip(scores, SCORE_MARGIN, 1 - SCORE_MARGIN))[:, None, :]
-    mean = special.expit(offset + slope * logits)  # [G, Q, K]
-    alpha, beta = strength * mean, strength * (1 - mean)
-    right, wrong = positives[:, None, :], (labels - positives)[:, None, :]
-    fit = (special.betaln(alpha + right, beta + wrong) - special.betaln(alpha, beta)).sum(axis=2)
-    weights = special.softmax(fit + _LOG_PRIOR, axis=1)
+    logits = special.logit(np.clip(scores, SCORE_MARGIN, 1 - SCORE_MARGIN))
+    # Strata without labels say nothing of the curve.
+    groups, strata = np.nonzero(labels)
+    alpha, beta = _around(_GRID, logits[groups, strata, None])
+    right, all_ = positives[groups, strata, None], labels[groups, strata, None]
+    fits = special.betaln(alpha + right, beta + all_ - right) - special.betaln(alpha, beta)
+    fit = np.tile(_LOG_PRIOR, (len(labels), 1))
+    np.add.at(fit, groups, fits)
+    weights = special.softmax(fit, axis=1)
     # One point of the grid for every draw of every group, by inversion.
     cumulative = np.cumsum(weights, axis=1)
     points = np.stack(
         [np.searchsorted(each, rng.random(draws) * each[-1], side="right") for each in cumulative], axis=1
     )
-    groups = np.arange(len(labels))
-    drawn = rng.beta((alpha + right)[groups, points], (beta + wrong)[groups, points])
-    return np.asarray(drawn, np.float64)
+    alpha, beta = _around(_GRID[:, points, None], logits)
+    return np.asarray(rng.beta(alpha + positives, beta + labels - positives), np.float64)
+
+
+def _around(points: Floats, logits: Floats) -> tuple[Floats, Floats]:
+    """Parameters of Beta distributions around the curves of some points of the grid [3, ...]."""
+    offset, slope, strength = points
+    mean = special.expit(offset + slope * logits)
+    return strength * mean, strength * (1 - mean)
