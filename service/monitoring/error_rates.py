@@ -161,7 +161,8 @@ def _strata(index: GroupIndex, grouping: str, groups: Groups) -> RateStrata | No
     traffic = np.add.reduceat(now, starts, axis=2)
     means = ratio(np.add.reduceat(now * scores, starts, axis=2), traffic, 0.5)
     flat = traffic.reshape(len(groups.names), -1)
-    shares = ratio(flat, flat.sum(axis=1, keepdims=True), np.full(flat.shape, 1 / flat.shape[1]))
+    # NaN where nothing is counted yet by prediction: then no rate is known.
+    shares = ratio(flat, flat.sum(axis=1, keepdims=True))
     return RateStrata(shares, np.repeat((False, True), len(starts)), means.reshape(flat.shape))
 
 

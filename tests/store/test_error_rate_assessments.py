@@ -10,6 +10,7 @@ from store_site import NOW, Record, Site, message, record
 
 from service.domain.assessments import RateName
 from service.monitoring.error_rates import ErrorRatesSnapshot
+from service.monitoring.snapshot import ModelSnapshot
 from service.store.connection import Connection
 
 COUNT = 4_000
@@ -53,7 +54,7 @@ def true_rate(rate: RateName, region: int) -> float:
     return float(counted[among & here].mean())
 
 
-def stream() -> list[Record]:
+def stream(first: int = 0, last: int = COUNT) -> list[Record]:
     return [
         record(
             i,
@@ -64,24 +65,24 @@ def stream() -> list[Record]:
                 attributes={"region": REGIONS[REGION[i]]},
             ),
         )
-        for i in range(COUNT)
+        for i in range(first, last)
     ]
 
 
-def assessed(
-    connection: Connection, rounds: int = 12, **changes: Any
-) -> tuple[ErrorRatesSnapshot, list[int]]:
-    """What is known after some rounds, and the items that were requested."""
-    asked = {
-        "task": "error_rates",
-        "grouping": "region",
-        "positive_class": "flag",
-        "limits": {"false_positive_rate": 0.4, "true_positive_rate": 0.5},
-        "max_differences": {"false_positive_rate": 0.1},
-        "min_ratios": {"selection_rate": 0.9},
-        "budget": {"labels": 1_000},
-        "max_in_flight": 50,
-    }
+ASKED: dict[str, Any] = {
+    "task": "error_rates",
+    "grouping": "region",
+    "positive_class": "flag",
+    "limits": {"false_positive_rate": 0.4, "true_positive_rate": 0.5},
+    "max_differences": {"false_positive_rate": 0.1},
+    "min_ratios": {"selection_rate": 0.9},
+    "budget": {"labels": 1_000},
+    "max_in_flight": 50,
+}
+ACCURACY: dict[str, Any] = {"grouping": "region", "budget": {"labels": 1_000}, "max_in_flight": 50}
+
+
+def configured(connection: Connection, assessment: dict[str, Any]) -> Site:
     settings = {
         "classes": list(CLASSES),
         # Ever one in a thousand is out.
@@ -89,17 +90,29 @@ def assessed(
         "traffic_half_life_days": None,
         "forgetting": {"after_change": False},
         "groupings": {"region": {"by": "attribute", "attribute": "region"}},
-        "assessments": {"fair": asked | changes},
+        "assessments": {"fair": assessment},
     }
-    site = Site(connection, {"m": settings})
-    site.take_in(stream())
+    return Site(connection, {"m": settings})
+
+
+def answered(site: Site, rounds: int) -> tuple[ModelSnapshot, list[int]]:
+    """What is known after some rounds, and the items that were requested."""
     monitor = site.monitor("m")
     seen: list[int] = []
     for _ in range(rounds):
         monitor.refresh(NOW)
         monitor.ask(epoch=1, now=NOW)
         seen += site.answer("m", lambda item: CLASSES[int(POSITIVE[item])])
-    return monitor.refresh(NOW).error_rates["fair"], seen
+    return monitor.refresh(NOW), seen
+
+
+def assessed(
+    connection: Connection, rounds: int = 12, **changes: Any
+) -> tuple[ErrorRatesSnapshot, list[int]]:
+    site = configured(connection, ASKED | changes)
+    site.take_in(stream())
+    snapshot, seen = answered(site, rounds)
+    return snapshot.error_rates["fair"], seen
 
 
 @pytest.mark.parametrize("rate", RATES)
@@ -149,3 +162,17 @@ def test_labels_are_requested_of_the_groups_that_are_furthest_apart(connection: 
     _, seen = assessed(connection)
     shares = np.bincount(REGION[seen], minlength=3) / len(seen)
     assert shares[1] + shares[2] > 0.65, "half of the traffic is east, which is in the middle"
+
+
+def test_where_no_traffic_was_counted_yet_by_prediction_rates_are_not_known(connection: Connection) -> None:
+    before = configured(connection, ACCURACY)
+    before.take_in(stream(last=COUNT - 1))
+    answered(before, rounds=4)
+    after = configured(connection, ASKED)
+    after.take_in(stream(first=COUNT - 1))
+    found = answered(after, rounds=0)[0].error_rates["fair"]
+    counted = np.arange(3) == REGION[-1]
+    for rate in found.rates.values():
+        assert np.isnan(rate.estimate.mean[~counted]).all()
+    assert np.isfinite(found.rates["selection_rate"].estimate.mean[counted]).all()
+    assert found.labels.sum() > 100, "labels count, whatever they were requested for"
