@@ -24,6 +24,7 @@ _COLUMNS: Final[dict[Columns, str]] = {
     "class_bins": "predicted class and score bin",
     "bins": "score bin",
     "classes": "predicted class",
+    "selected_bins": "positive class predicted or not, and score bin",
     "challenge": "prediction of the challenger",
 }
 

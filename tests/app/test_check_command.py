@@ -100,6 +100,13 @@ def test_tables_are_listed_with_their_sizes_and_what_needs_them(
     ]
 
 
+def test_error_rates_need_a_table_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "{task: error_rates, grouping: region, positive_class: spam, budget: {labels: 1}}"
+    lines = listed(tmp_path, capsys, f"{GROUPED[:-1]}, assessments: {{fair: {asked}}}}}")
+    columns = "20 columns (positive class predicted or not, and score bin)"
+    assert f"{WHERE} {columns}, 481.0 kB; for error rates" in lines
+
+
 def test_a_class_mix_that_is_too_large_to_be_kept_is_told_and_not_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
