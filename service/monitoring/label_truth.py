@@ -17,7 +17,8 @@ from service.statistics.strata_accuracy import CurvedAccuracy
 from service.statistics.truth_chain import AnnotatorPrior, Answers, State, TruthChain
 
 IMPUTATIONS: Final = 20
-_WARM_UP, _BETWEEN = 300, 10  # sweeps
+_WARM_UP = 300  # sweeps
+_BETWEEN, _MOST_BETWEEN, _WORK = 10, 40, 20_000  # sweeps, and items of these sweeps: few items are quick
 LEARNED_FROM: Final = 5_000  # items, the newest ones
 _PAIR: Final = 2
 _PARTS: Final = 2  # of a group: predictions with lower and with higher scores
@@ -158,11 +159,12 @@ class LearnedTruth:
             # Of the items first, so that they do not depend on what comes later.
             uniform, chosen = rng.random((len(items.rows), 2)).T
             shared, deviations = state.shared, np.append(state.accuracies.groups, 0.0)
+            own = np.vstack([state.accuracies.own.reshape(-1, _PARTS), np.zeros(_PARTS)])[of_groups]
             strangers = shared.ability + np.exp(shared.log_unlike) * rng.standard_t(4, len(people))
             fitted = replace(
                 state,
                 abilities=np.where(of_people >= 0, np.append(state.abilities, 0.0)[of_people], strangers),
-                accuracies=accuracy.at(state.accuracies.curve, deviations[of_groups]),
+                accuracies=accuracy.at(state.accuracies.curve, deviations[of_groups], own.ravel()),
             )
             chain = TruthChain(answers, AnnotatorPrior(), rng, start=fitted)
             probability = chain.probability_correct()
@@ -258,8 +260,9 @@ def learn_truth(
         chain.sweep()
         chain.adapt()
     states, shares_right = [], []
+    between = min(max(_WORK // len(items.rows), _BETWEEN), _MOST_BETWEEN)
     for _ in range(IMPUTATIONS):
-        for _ in range(_BETWEEN):
+        for _ in range(between):
             chain.sweep()
             shares_right.append(chain.reliability())
         states.append(chain.state)

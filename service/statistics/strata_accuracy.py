@@ -3,26 +3,29 @@
 Strata are alike in nothing (uniform priors), or they share a calibration curve from which groups of them
 deviate, as in `curves.py`: if s is the mean score of a stratum of group g,
 
-    logit accuracy = c + a + b (logit s - c) + u_g,   u_g / sigma ~ t3,
+    logit accuracy = c + a + b (logit s - c) + u_g + v_s,   u_g / sigma ~ t3,   2 v_s / sigma ~ t3,
 
-with c about the mean of logit s. So one group may differ from all others.
+with c about the mean of logit s. So one group may differ from all others, also in how its accuracy depends on
+the score. Without v_s, groups of one slope would say how often people err: if the labels of a group do not
+depend on the score, wrong labels would explain that (the robustness of heavy tails: O'Hagan, JRSS B 1979).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Flags, Floats, Indices
 
 _ENDS: Final = 1e-6  # accuracies are at least so far from 0 and 1
-_START: Final = 0.8
+START_ACCURACY: Final = 0.8  # a usual one
 _MEANS: Final = np.array([-0.5, 1.0, -0.9])  # of a, b and log sigma
 _DEVIATIONS: Final = np.array([1.75, 0.5, 0.8])
 _TAIL: Final = 3.0  # degrees of freedom of the deviations of groups
+_LOG_TWO: Final = float(np.log(2))
 _MOVES: Final = 4  # steps of curve and groups in a sweep; they are cheap
 _SIZES: Final = (0.1, 0.3, 1.0)  # of steps, in turn by chance
 
@@ -34,6 +37,27 @@ class Accuracies:
     strata: Floats  # accuracy of every stratum [strata]
     curve: Floats  # a, b and log sigma [3]
     groups: Floats  # deviation of every group [groups]
+    own: Floats  # deviation of every stratum from its group [strata]
+
+
+class ItemEvidence(NamedTuple):
+    """What answers say of the items [N] of the strata, apart from the strata's accuracies."""
+
+    strata: Indices  # of every item
+    wrong: Floats  # log P(answers) if the prediction is wrong
+    correct: Floats  # log P(answers) if it is correct
+
+    def of_strata(self, accuracy: Floats) -> Floats:
+        """Log P(answers) of every stratum by its accuracy, with correctness integrated out [strata]."""
+        wrong, correct = np.log1p(-accuracy)[self.strata], np.log(accuracy)[self.strata]
+        logs = np.logaddexp(wrong + self.wrong, correct + self.correct)
+        return np.bincount(self.strata, logs, len(accuracy))
+
+    def draw_correct(self, accuracy: Floats, rng: np.random.Generator) -> Flags:
+        """Whether every prediction is correct, drawn given the accuracies of strata [N]."""
+        logits = special.logit(accuracy)[self.strata] + self.correct - self.wrong
+        correct: Flags = rng.random(len(logits)) < special.expit(logits)
+        return correct
 
 
 class AccuracyModel(Protocol):
@@ -49,13 +73,17 @@ class AccuracyModel(Protocol):
     def log_prior(self, accuracies: Accuracies) -> float:
         """What changes of the log density when all accuracies are shifted."""
 
-    def shifted(self, accuracies: Accuracies, step: float) -> tuple[Accuracies, float]:
-        """All logits moved by one step, and the log of the change of volume."""
+    def level(self, accuracies: Accuracies) -> float:
+        """What a step of all logits shifts."""
 
-    def moved(
-        self, accuracies: Accuracies, right: Indices, total: Indices, rng: np.random.Generator
-    ) -> Accuracies:
-        """The next state, given how many of all predictions of every stratum are correct [strata]."""
+    def parts(self, accuracies: Accuracies) -> Floats:
+        """Logits of what may be shifted apart from all others [parts]."""
+
+    def shifted(self, accuracies: Accuracies, step: float, apart: Floats) -> tuple[Accuracies, float]:
+        """All logits moved by one step, and parts by their own; and the log of the change of volume."""
+
+    def moved(self, accuracies: Accuracies, evidence: ItemEvidence, rng: np.random.Generator) -> Accuracies:
+        """The next state, given all else but which predictions are correct."""
 
 
 class UniformAccuracy:
@@ -65,22 +93,33 @@ class UniformAccuracy:
 
     def start(self, count: int) -> Accuracies:
         """See `AccuracyModel`."""
-        return Accuracies(np.full(count, _START), _MEANS, np.zeros(0))
+        return Accuracies(np.full(count, START_ACCURACY), _MEANS, np.zeros(0), np.zeros(0))
 
     def log_prior(self, accuracies: Accuracies) -> float:  # noqa: ARG002 - all accuracies are equally probable
         """See `AccuracyModel`."""
         return 0.0
 
-    def shifted(self, accuracies: Accuracies, step: float) -> tuple[Accuracies, float]:
+    def level(self, accuracies: Accuracies) -> float:
         """See `AccuracyModel`."""
-        strata = _clipped(special.expit(special.logit(accuracies.strata) + step))
+        return float(special.logit(accuracies.strata).mean())
+
+    def parts(self, accuracies: Accuracies) -> Floats:
+        """See `AccuracyModel`."""
+        logits = special.logit(accuracies.strata)
+        return np.asarray(logits - logits.mean(), np.float64)
+
+    def shifted(self, accuracies: Accuracies, step: float, apart: Floats) -> tuple[Accuracies, float]:
+        """See `AccuracyModel`."""
+        strata = _clipped(special.expit(special.logit(accuracies.strata) + step + apart))
         return replace(accuracies, strata=strata), _log_slope(strata) - _log_slope(accuracies.strata)
 
-    def moved(
-        self, accuracies: Accuracies, right: Indices, total: Indices, rng: np.random.Generator
-    ) -> Accuracies:
+    def moved(self, accuracies: Accuracies, evidence: ItemEvidence, rng: np.random.Generator) -> Accuracies:
         """See `AccuracyModel`."""
-        return replace(accuracies, strata=_clipped(rng.beta(1 + right, 1 + total - right)))
+        count = len(accuracies.strata)
+        correct = evidence.draw_correct(accuracies.strata, rng)
+        right = np.bincount(evidence.strata[correct], minlength=count)
+        wrong = np.bincount(evidence.strata[~correct], minlength=count)
+        return replace(accuracies, strata=_clipped(rng.beta(1 + right, 1 + wrong)))
 
 
 @dataclass(frozen=True)
@@ -97,52 +136,69 @@ class CurvedAccuracy:
         """See `AccuracyModel`."""
         return len(self.scores)
 
-    def at(self, curve: Floats, groups: Floats) -> Accuracies:
-        """Accuracies by a curve [3] and deviations of groups [groups]."""
-        return Accuracies(self._strata(curve, groups), curve, groups)
+    def at(self, curve: Floats, groups: Floats, own: Floats) -> Accuracies:
+        """Accuracies by a curve [3] and deviations of groups [groups] and strata [strata]."""
+        return Accuracies(self._strata(curve, groups, own), curve, groups, own)
 
     def start(self, count: int) -> Accuracies:  # noqa: ARG002 - the strata are known
         """See `AccuracyModel`."""
-        return self.at(_MEANS, np.zeros(self.group_count))
+        return self.at(_MEANS, np.zeros(self.group_count), np.zeros(self.strata_count))
 
     def log_prior(self, accuracies: Accuracies) -> float:
         """See `AccuracyModel`."""
-        return _log_normal(accuracies.curve)
+        curve = accuracies.curve
+        own = _log_t(accuracies.own, curve[2] - _LOG_TWO).sum()
+        return _log_normal(curve) + float(_log_t(accuracies.groups, curve[2]).sum() + own)
 
-    def shifted(self, accuracies: Accuracies, step: float) -> tuple[Accuracies, float]:
+    def level(self, accuracies: Accuracies) -> float:
         """See `AccuracyModel`."""
-        return self.at(accuracies.curve + step * np.array([1.0, 0.0, 0.0]), accuracies.groups), 0.0
+        return float(accuracies.curve[0])
 
-    def moved(
-        self, accuracies: Accuracies, right: Indices, total: Indices, rng: np.random.Generator
-    ) -> Accuracies:
+    def parts(self, accuracies: Accuracies) -> Floats:
         """See `AccuracyModel`."""
-        curve, groups = accuracies.curve, accuracies.groups
+        return accuracies.groups
+
+    def shifted(self, accuracies: Accuracies, step: float, apart: Floats) -> tuple[Accuracies, float]:
+        """See `AccuracyModel`."""
+        curve = accuracies.curve + step * np.array([1.0, 0.0, 0.0])
+        return self.at(curve, accuracies.groups + apart, accuracies.own), 0.0
+
+    def moved(self, accuracies: Accuracies, evidence: ItemEvidence, rng: np.random.Generator) -> Accuracies:
+        """See `AccuracyModel`.
+
+        Correctness is integrated out: given which predictions are correct, accuracies could hardly move where
+        the answers say little of it (Liu, JASA 1994, of collapsed samplers).
+        """
+        curve, groups, own = accuracies.curve, accuracies.groups, accuracies.own
         for _ in range(_MOVES):
+            now = self._of_strata(curve, groups, own, evidence)
+            proposed = own + rng.normal(size=len(own)) * rng.choice(_SIZES, len(own))
+            after = self._of_strata(curve, groups, proposed, evidence)
+            is_taken = np.log(rng.random(len(own))) < after - now
+            own, now = np.where(is_taken, proposed, own), np.where(is_taken, after, now)
             proposed = groups + rng.normal(size=len(groups)) * rng.choice(_SIZES, len(groups))
-            now, after = (self._of_groups(curve, each, right, total) for each in (groups, proposed))
-            groups = np.where(np.log(rng.random(len(groups))) < after - now, proposed, groups)
+            after = self._of_strata(curve, proposed, own, evidence)
+            gains = self._by_group(after - now) + _log_t(proposed, curve[2]) - _log_t(groups, curve[2])
+            is_taken = np.log(rng.random(len(groups))) < gains
+            groups, now = np.where(is_taken, proposed, groups), np.where(is_taken[self.groups], after, now)
             changed = curve.copy()
             changed[rng.integers(3)] += rng.normal() * rng.choice(_SIZES)
-            of_changed, of_curve = (
-                float(self._of_groups(each, groups, right, total).sum()) + _log_normal(each)
-                for each in (changed, curve)
-            )
-            if np.log(rng.random()) < of_changed - of_curve:
+            after = self._of_strata(changed, groups, own, evidence)
+            gain = (after - now).sum() + (_log_t(groups, changed[2]) - _log_t(groups, curve[2])).sum()
+            if np.log(rng.random()) < gain + _log_normal(changed) - _log_normal(curve):
                 curve = changed
-        return self.at(curve, groups)
+        return self.at(curve, groups, own)
 
-    def _strata(self, curve: Floats, groups: Floats) -> Floats:
-        logits = self.centre + curve[0] + curve[1] * (self.scores - self.centre) + groups[self.groups]
+    def _by_group(self, values: Floats) -> Floats:
+        return np.bincount(self.groups, values, self.group_count)
+
+    def _strata(self, curve: Floats, groups: Floats, own: Floats) -> Floats:
+        logits = self.centre + curve[0] + curve[1] * (self.scores - self.centre) + groups[self.groups] + own
         return _clipped(special.expit(logits))
 
-    def _of_groups(self, curve: Floats, groups: Floats, right: Indices, total: Indices) -> Floats:
-        """Log density of every group and its labels [groups]."""
-        strata = self._strata(curve, groups)
-        logs = right * np.log(strata) + (total - right) * np.log1p(-strata)
-        deviations = groups * np.exp(-curve[2])
-        of_prior = -0.5 * (_TAIL + 1) * np.log1p(deviations**2 / _TAIL) - curve[2]
-        return np.asarray(np.bincount(self.groups, logs, self.group_count) + of_prior, np.float64)
+    def _of_strata(self, curve: Floats, groups: Floats, own: Floats, evidence: ItemEvidence) -> Floats:
+        """Log density of the answers and the own deviation of every stratum [strata]."""
+        return evidence.of_strata(self._strata(curve, groups, own)) + _log_t(own, curve[2] - _LOG_TWO)
 
 
 def _clipped(accuracy: Floats) -> Floats:
@@ -151,6 +207,12 @@ def _clipped(accuracy: Floats) -> Floats:
 
 def _log_normal(curve: Floats) -> float:
     return float(-0.5 * (((curve - _MEANS) / _DEVIATIONS) ** 2).sum())
+
+
+def _log_t(deviations: Floats, log_scale: float) -> Floats:
+    """Log densities of t distributed deviations, but for a constant."""
+    logs = -0.5 * (_TAIL + 1) * np.log1p((deviations * np.exp(-log_scale)) ** 2 / _TAIL) - log_scale
+    return np.asarray(logs, np.float64)
 
 
 def _log_slope(shares: Floats) -> float:

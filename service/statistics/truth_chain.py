@@ -12,7 +12,13 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.statistics.strata_accuracy import Accuracies, AccuracyModel, UniformAccuracy
+from service.statistics.strata_accuracy import (
+    START_ACCURACY,
+    Accuracies,
+    AccuracyModel,
+    ItemEvidence,
+    UniformAccuracy,
+)
 
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 _LOG_WEIGHTS: Final = np.log(_WEIGHTS / _WEIGHTS.sum())
@@ -20,6 +26,9 @@ _PAIR: Final = 2
 _TAIL: Final = 4.0  # degrees of freedom of the abilities' prior
 _RARE: Final = 1e-6  # no answer is less probable: people slip
 _SIZES: Final = (0.3, 1.0, 4.0)  # of steps, in turn by chance, as posteriors are narrow or wide
+_ABILITIES: Final = (0.01, 1_000.0)  # the lowest and the highest that a prior may expect
+_HALVINGS: Final = 50
+_RIDGE: Final = 10.0  # of the regression of parts, as so many states
 _ADAPTED: Final = 20  # sweeps of the warm-up between two adaptations
 
 
@@ -54,9 +63,23 @@ class AnnotatorPrior:
     fooled: tuple[float, float] = (0.5, 1.2)  # logit of k, less that of equally frequent wrong classes
 
     def expecting(self, reliability: float, classes: int) -> AnnotatorPrior:
-        """The same of people who are right in so many items of mean difficulty."""
-        knows = (reliability - 1 / classes) / (1 - 1 / classes)
-        return replace(self, ability=(float(2 * np.arctanh(knows)), self.ability[1]))
+        """The same of people who are expected to be right in this share of items, of all difficulties.
+
+        Items are as difficult as this prior expects, and a usual share of their predictions is correct. By
+        what factor an ability may differ stays the same.
+        """
+        low, high = _ABILITIES
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            is_low = self._share_right(middle, classes) < reliability
+            low, high = (middle, high) if is_low else (low, middle)
+        mean, deviation = self.ability
+        return replace(self, ability=(high, deviation * high / mean))
+
+    def _share_right(self, ability: float, classes: int) -> float:
+        log_difficulty, harder = self.log_difficulty[0], self.harder[0]
+        rights = [_share_right(np.array([ability]), log_difficulty, each, classes) for each in (0.0, harder)]
+        return float(START_ACCURACY * rights[0][0] + (1 - START_ACCURACY) * rights[1][0])
 
 
 class Shared(NamedTuple):
@@ -67,6 +90,9 @@ class Shared(NamedTuple):
     log_difficulty: float
     log_unlike: float
     fooled: float
+
+
+_STEP: Final = len(Shared._fields) + 1  # length of a step of what all share and of all accuracies
 
 
 @dataclass(frozen=True)
@@ -107,6 +133,7 @@ class TruthChain:
         self._moved = np.flatnonzero([True, True, True, True, answers.classes > _PAIR, True])
         self._visited: list[Floats] = []
         self._root: Floats | None = None
+        self._follow = np.zeros((len(answers.accuracy.parts(self.state.accuracies)), _STEP))
         self._likelihood = self._of_items(self.state)
 
     @property
@@ -119,34 +146,42 @@ class TruthChain:
         log_density = self._log_density(self.state, self._likelihood)
         for _ in range(2):
             log_density = self._move_shared(log_density)
-        correct, points = self._drawn_items()
         answers = self.answers
-        of_strata = answers.strata[correct[: len(answers.strata)]]
-        right = np.bincount(of_strata, minlength=len(self._strata))
-        moved = answers.accuracy.moved(self.state.accuracies, right, self._strata, self.rng)
+        wrong, correct = (_log_sum(each[: len(answers.strata)]) for each in self._likelihood)
+        evidence = ItemEvidence(answers.strata, wrong, correct)
+        moved = answers.accuracy.moved(self.state.accuracies, evidence, self.rng)
         self.state = replace(self.state, accuracies=moved)
-        self._move_abilities(correct, points)
+        self._move_abilities(*self._drawn_items())
         self._likelihood = self._of_items(self.state)
 
     def adapt(self) -> None:
-        """Propose steps as recent states are spread, this one among them (Haario et al., Bernoulli 2001)."""
-        self._visited.append(np.append(self.state.shared, special.logit(self.state.accuracies.strata).mean()))
+        """Propose steps as recent states are spread, this one among them (Haario et al., Bernoulli 2001).
+
+        Parts of the accuracies go along by their regression on what all items share: where answers say little
+        of who is wrong, a part's accuracy depends on how reliable people are, which could not move alone.
+        """
+        model, accuracies = self.answers.accuracy, self.state.accuracies
+        level, parts = model.level(accuracies), model.parts(accuracies)
+        self._visited.append(np.concatenate([self.state.shared, [level], parts]))
         if len(self._visited) % _ADAPTED:
             return
-        recent = np.array(self._visited[len(self._visited) // 3 :])[:, self._moved]
-        size = len(self._moved)
-        spread = np.cov(recent.T) + 1e-4 * np.eye(size)
+        recent, size = np.array(self._visited[len(self._visited) // 3 :]), len(self._moved)
+        recent -= recent.mean(axis=0)
+        leading, parts = recent[:, self._moved], recent[:, _STEP:]
+        spread = leading.T @ leading / len(recent) + 1e-4 * np.eye(size)
         self._root = np.asarray(2.38 * np.linalg.cholesky(spread / size), np.float64)
+        # Shrunk to 0 while states are few.
+        ridge = leading.T @ leading + np.diag(np.maximum(np.diag(spread), 1e-3)) * _RIDGE
+        self._follow[:, self._moved] = np.linalg.solve(ridge, leading.T @ parts).T
 
     def reliability(self) -> Floats:
         """Share of all items about which every person would be right [annotators]."""
         shared, accuracy = self.state.shared, self._strata @ self.state.accuracies.strata / self._strata.sum()
-        ease = np.exp(-np.exp(shared.log_difficulty) * _POINTS)
-        found = np.zeros(len(self.state.abilities))
-        for share, harder in ((accuracy, 0.0), (1 - accuracy, shared.harder)):
-            knows = _right(self.state.abilities[:, None] * ease * np.exp(-harder), self.answers.classes)
-            found += share * (knows @ np.exp(_LOG_WEIGHTS))
-        return np.asarray(found, np.float64)
+        correct, wrong = (
+            _share_right(self.state.abilities, shared.log_difficulty, harder, self.answers.classes)
+            for harder in (0.0, shared.harder)
+        )
+        return np.asarray(accuracy * correct + (1 - accuracy) * wrong, np.float64)
 
     def probability_correct(self) -> Floats:
         """That predictions are correct [N], given all else."""
@@ -199,7 +234,7 @@ class TruthChain:
         The log density of the state is given, and that of the next one returned.
         """
         rng, state = self.rng, self.state
-        step = np.zeros(len(Shared._fields) + 1)
+        step = np.zeros(_STEP)
         if self._root is not None and rng.random() < 0.7:  # noqa: PLR2004 - the rest go along one axis
             step[self._moved] = self._root @ rng.normal(size=len(self._moved))
         else:
@@ -207,7 +242,7 @@ class TruthChain:
         shared = Shared(*(np.array(state.shared) + step[:-1]).tolist())
         stretch = shared.log_unlike - state.shared.log_unlike
         stretched = (state.abilities - state.shared.ability) * np.exp(stretch)
-        accuracies, volume = self.answers.accuracy.shifted(state.accuracies, float(step[-1]))
+        accuracies, volume = self.answers.accuracy.shifted(state.accuracies, float(step[-1]), self._follow @ step)
         proposed = State(shared, shared.ability + stretched, accuracies)
         likelihood = self._of_items(proposed) if step[:-1].any() else self._likelihood
         volume += len(stretched) * stretch  # of the change of variables
@@ -249,6 +284,12 @@ def _right(knowledge: Floats, classes: int) -> Floats:
     """P(an answer is right), by x: 1 / K at 0, 1 far above and 0 far below."""
     known = np.tanh(0.5 * knowledge)
     return np.where(known > 0, 1 / classes + (1 - 1 / classes) * known, (1 + known) / classes)
+
+
+def _share_right(abilities: Floats, log_difficulty: float, harder: float, classes: int) -> Floats:
+    """Share of items of all difficulties about which people are right [annotators]."""
+    ease = np.exp(-np.exp(log_difficulty) * _POINTS - harder)
+    return np.asarray(_right(abilities[:, None] * ease, classes) @ np.exp(_LOG_WEIGHTS), np.float64)
 
 
 def _log_sum(logs: Floats) -> Floats:

@@ -126,7 +126,8 @@ def test_groups_around_a_curve_rank_uniformly_among_draws_of_their_posterior() -
         curve = np.array([-0.5, 1.0, -0.9]) + np.array([1.75, 0.5, 0.8]) * rng.normal(size=3)
         deviations = np.exp(curve[2]) * rng.standard_t(3, 2)
         model = CurvedAccuracy(scores, groups, 2, centre=1.5)
-        accuracy = model.at(curve, deviations).strata
+        own = np.exp(curve[2]) / 2 * rng.standard_t(3, 4)
+        accuracy = model.at(curve, deviations, own).strata
         answers, _ = drawn_from_the_prior(rng, prior, 2, accuracy)
         draws = sample_truth(replace(answers, accuracy=model), rng, sweeps=200, warm_up=80).accuracy
         ranks.append((draws < accuracy).mean(axis=0))
@@ -145,9 +146,7 @@ def test_a_chain_goes_on_from_where_another_one_stood() -> None:
 
 @pytest.mark.parametrize(("reliability", "classes"), [(0.95, 2), (0.8, 2), (0.9, 10)])
 def test_people_are_expected_to_be_as_reliable_as_is_said(reliability: float, classes: int) -> None:
-    prior = replace(
-        AnnotatorPrior().expecting(reliability, classes), log_difficulty=(-5.0, 0.01), harder=(0.0, 0.01)
-    )
+    prior = AnnotatorPrior().expecting(reliability, classes)
     chain = TruthChain(one_answer_each([True] * 8, classes=classes), prior, np.random.default_rng(1))
     np.testing.assert_allclose(chain.reliability(), reliability, atol=1e-3)
 
