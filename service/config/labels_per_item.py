@@ -36,8 +36,8 @@ class LabelsPerItem(Frozen):
     known how often people are wrong there"""
 
     reliability: float | None = Field(default=None, ge=0.6, le=0.999)
-    """expected share of items about which a person is right, before any label (default: 0.95). If you set it,
-    labels may be wrong with `most: 1` too"""
+    """expected share of items about which a person is right, before any label, of all difficulties (default:
+    0.78 to 0.89, the fewer the more classes). If you set it, labels may be wrong with `most: 1` too"""
 
     gold: GoldSettings | None = None
     """items whose true class is known. If you set it, labels may be wrong with `most: 1` too"""

@@ -12,13 +12,14 @@ from scipy import special
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.monitoring.item_labels import Person
 from service.monitoring.outcome_aggregates import NO_CLASS
-from service.statistics.rival_classes import probability_of_rivals
+from service.statistics.annotator_prior import AnnotatorPrior
+from service.statistics.rival_classes import Rivals
 from service.statistics.strata_accuracy import CurvedAccuracy
-from service.statistics.truth_chain import AnnotatorPrior, Answers, State, TruthChain
+from service.statistics.truth_chain import Answers, State, TruthChain
 
 IMPUTATIONS: Final = 20
 _WARM_UP = 300  # sweeps
-_BETWEEN, _MOST_BETWEEN, _WORK = 10, 40, 20_000  # sweeps, and items of these sweeps: few items are quick
+_BETWEEN, _MOST_BETWEEN, _WORK = 10, 30, 15_000  # sweeps, and items of these sweeps: few items are quick
 LEARNED_FROM: Final = 5_000  # items, the newest ones
 _PAIR: Final = 2
 _PARTS: Final = 2  # of a group: predictions with lower and with higher scores
@@ -154,6 +155,9 @@ class LearnedTruth:
         accuracy = self._accuracy_of(of_groups)
         strata = _strata(items, groups, self.middle)
         answers = _answers(items, strata, accuracy, people=len(people), classes=self.classes)
+        has_rivals = bool(self.states[0].rivals.size)
+        if not has_rivals:
+            answers = replace(answers, rivals=None)
         for number, state in enumerate(self.states):
             rng = np.random.default_rng(number)
             # Of the items first, so that they do not depend on what comes later.
@@ -164,48 +168,24 @@ class LearnedTruth:
             fitted = replace(
                 state,
                 abilities=np.where(of_people >= 0, np.append(state.abilities, 0.0)[of_people], strangers),
+                rivals=np.append(state.rivals, state.rivals.mean())[of_groups]
+                if has_rivals
+                else state.rivals,
                 accuracies=accuracy.at(state.accuracies.curve, deviations[of_groups], own.ravel()),
             )
             chain = TruthChain(answers, AnnotatorPrior(), rng, start=fitted)
             probability = chain.probability_correct()
-            correct, candidates = uniform < probability, ~items.agrees
+            correct, other = uniform < probability, _other_class(items, ~items.agrees, chosen)
             if items.rivals is not None:
-                candidates &= items.classes != items.rivals[items.items]
-            other = _other_class(items, candidates, chosen)
-            other[other >= self.classes] = NO_CLASS  # the model has it no more
-            if items.rivals is not None:
+                other = np.where(items.rivals >= 0, items.rivals, other)
+            if answers.rivals is not None:
                 # From 0 to 1 for incorrect predictions, and uniform again.
                 left = (uniform - probability) / np.maximum(1 - probability, np.finfo(float).tiny)
-                is_rival = self._is_rival(items, items.rivals, left, groups, rng)
-                other = np.where(is_rival, items.rivals, other)
+                rival, likely = chain.probability_of_truths()[:2]
+                of_others = np.where(left < rival + likely, answers.rivals.likely, NO_CLASS)
+                other = np.where(answers.rivals.has_rival & (left >= rival), of_others, other)
+            other[(other < 0) | (other >= self.classes)] = NO_CLASS  # the model has it no more
             yield correct, np.where(correct, items.predicted, other)
-
-    def _is_rival(
-        self,
-        items: LabelledItems,
-        rivals: Indices,
-        uniform: Floats,
-        groups: ItemGroups,
-        rng: np.random.Generator,
-    ) -> Flags:
-        """Of which incorrect predictions the true class is that of the rival [N].
-
-        `uniform` is a random number of every incorrect prediction, and below 0 of a correct one [N].
-        """
-        sought: Flags = (uniform >= 0) & (rivals >= 0)
-        if self.classes == _PAIR:
-            return sought
-        probability = probability_of_rivals(
-            items.items,
-            items.classes,
-            rng,
-            predicted=items.predicted,
-            rivals=rivals,
-            incorrect=sought,
-            groups=groups.numbers[items.cells],
-            class_count=self.classes,
-        )
-        return sought & (uniform < probability)
 
     def _accuracy_of(self, groups: Indices) -> CurvedAccuracy:
         """The same of other groups, in the order of these numbers; -1 is one that is not known."""
@@ -280,7 +260,18 @@ def _strata(items: LabelledItems, groups: ItemGroups, middle: float) -> Indices:
 def _answers(
     items: LabelledItems, strata: Indices, accuracy: CurvedAccuracy, *, people: int, classes: int
 ) -> Answers:
-    return Answers(items.items, items.people, items.agrees, strata, people, classes, accuracy)
+    rivals = None
+    if items.rivals is not None and classes > _PAIR:
+        rivals = Rivals.of(
+            items.items,
+            items.classes,
+            predicted=items.predicted,
+            rivals=items.rivals,
+            groups=strata // _PARTS,
+            group_count=accuracy.group_count,
+        )
+    found = Answers(items.items, items.people, items.agrees, strata, people, classes, accuracy)
+    return replace(found, rivals=rivals)
 
 
 def _logit(scores: Floats) -> Floats:

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from service.domain.arrays import Floats
-from service.statistics.truth_chain import AnnotatorPrior, Answers, TruthChain
+from service.statistics.annotator_prior import AnnotatorPrior
+from service.statistics.truth_chain import Answers, TruthChain
 
 
 class TruthDraws(NamedTuple):

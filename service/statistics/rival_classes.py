@@ -2,69 +2,131 @@
 
 Of an incorrect prediction any other class may be true. One is singled out, its rival: what another classifier
 predicts, or the positive class of an ensemble. In a group of items it is true with a probability q, and all
-others with (1 - q) / (K - 2) each. A label that is not the predicted class is the true one with a probability
-h, and else any other alike; so people who agree with one another inform about h (Dawid and Skene, Applied
-Statistics 1979). Both are found by expectation maximisation; for imputations q is then drawn.
+others with (1 - q) / (K - 2) each. So the truth of an item is its prediction, its rival, the class that most
+of its other answers are (`LIKELY`), or one that no answer is (`UNSEEN`), and an answer is right, or wrong and
+one of the classes that are not true (Dawid and Skene, Applied Statistics 1979, with one parameter for the
+errors of everybody):
+
+- of an incorrect prediction, the predicted class with probability k, and else any other alike;
+- of a correct one, the rival with the same probability, and else any other alike: what misleads one
+  classifier, or the other one, misleads people.
+
+So answers of a class that nobody predicts say how often people err. If there are answers of several classes
+that nobody predicts about one item, all but the most frequent one are taken to be wrong.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
 
-_STEPS: Final = 20
-_HITS, _MISSES = 9.0, 1.0  # of the prior of h, as so many labels
-_LEAST: Final = 1e-6  # of probabilities, from 0 and 1
+CORRECT, RIVAL, LIKELY, UNSEEN = range(4)
+"""What the truth of an item may be. An answer is one of these, too."""
+
+_UNLIKE: Final = 4  # an answer that is not the predicted class, about an item without a rival
+_PSEUDO_ITEMS: Final = 2.0  # of the prior of a group's share
+_MEANS: Final = (np.arange(20) + 0.5) / 20  # of these priors, equally probable
+NEVER: Final = 1e-100  # a probability instead of 0
+_LEAST: Final = 1e-6  # of shares, from 0 and 1
 
 
-def probability_of_rivals(
-    items: Indices,
-    classes: Indices,
-    rng: np.random.Generator,
-    *,
-    predicted: Indices,
-    rivals: Indices,
-    incorrect: Flags,
-    groups: Indices,
-    class_count: int,
-) -> Floats:
-    """Probability that the true class of incorrect predictions is that of their rival, by a draw of q [N].
+@dataclass(frozen=True)
+class Rivals:
+    """Items [N] with their rivals, and what answers [M] say of them."""
 
-    Args:
-        items: item of every label [M].
-        classes: its class [M].
-        rng: draws q of every group.
-        predicted: class of every item [N].
-        rivals: another one, negative where there is none [N].
-        incorrect: whether the prediction is incorrect [N].
-        groups: group of every item [N].
-        class_count: number of classes, more than two.
-    """
-    count, others = len(predicted), class_count - 2
-    is_rival = classes == rivals[items]
-    is_other = ~is_rival & (classes != predicted[items])
-    (of, _), places = np.unique(np.stack((items[is_other], classes[is_other])), axis=1, return_inverse=True)
-    own, votes = np.bincount(items[is_rival], minlength=count), np.bincount(places.ravel())
-    # Labels may be of a class that the model has no more.
-    without = np.maximum(others - np.bincount(of, minlength=count), 0)
-    sought = (incorrect & (rivals >= 0)).astype(np.float64)
-    labels = float(sought @ (own + np.bincount(items[is_other], minlength=count)))
-    total, shares, hit = np.bincount(groups, sought), np.full(len(sought), 0.5), _HITS / (_HITS + _MISSES)
-    for _ in range(_STEPS):
-        support = np.log(hit * others / (1 - hit))
-        likelihoods = np.exp(support * votes)
-        against = np.maximum(np.bincount(of, likelihoods, count) + without, np.finfo(float).tiny)
-        log_odds = support * own - np.log(against / others)
-        won = sought * special.expit(log_odds + special.logit(shares))
-        hits = won @ own + (sought - won) @ (np.bincount(of, likelihoods * votes, count) / against)
-        hit = (hits + _HITS) / (labels + _HITS + _MISSES)
-        of_groups = np.bincount(groups, won)
-        # As if every group had one more item, like all of them.
-        overall = (of_groups.sum() + 0.5) / (total.sum() + 1)
-        shares = ((of_groups + overall) / (total + 1))[groups]
-    drawn = rng.beta(of_groups + overall, np.maximum(total - of_groups, 0.0) + 1 - overall)[groups]
-    return np.asarray(special.expit(log_odds + special.logit(np.clip(drawn, _LEAST, 1 - _LEAST))), np.float64)
+    has_rival: Flags  # [N]
+    groups: Indices  # whose items have rivals that are true equally often [N]
+    group_count: int
+    answers: (
+        Indices  # CORRECT, RIVAL, LIKELY or UNSEEN: which truth every answer is, of items with a rival [M]
+    )
+    likely: Indices  # the likely class, -1 without one [N]
+
+    @classmethod
+    def of(
+        cls,
+        items: Indices,
+        classes: Indices,
+        *,
+        predicted: Indices,
+        rivals: Indices,
+        groups: Indices,
+        group_count: int,
+    ) -> Self:
+        """From the item and the class of every answer [M]; a rival is negative where there is none [N]."""
+        is_rival = classes == rivals[items]
+        is_other = ~is_rival & (classes != predicted[items])
+        pairs, votes = np.unique(np.stack((items[is_other], classes[is_other])), axis=1, return_counts=True)
+        likely = np.full(len(predicted), -1, np.intp)
+        order = np.argsort(votes, kind="stable")  # the most frequent one is written last
+        likely[pairs[0, order]] = pairs[1, order]
+        is_likely = is_other & (classes == likely[items])
+        kinds = np.select([is_rival, is_likely, is_other], [RIVAL, LIKELY, UNSEEN], CORRECT)
+        return cls(rivals >= 0, groups, group_count, kinds.astype(np.intp), likely)
+
+    def log_weights(self, shares: Floats, classes: int) -> Floats:
+        """Log P(truth) if predictions are incorrect, by q of every group [T, N]; 0 of the prediction."""
+        q, others = np.clip(shares, _LEAST, 1 - _LEAST)[self.groups], classes - 2
+        weights = np.stack([np.ones(len(q)), q, (1 - q) / others, (1 - q) * (others - 1) / others])
+        weights[:, ~self.has_rival] = np.array([1.0, 1.0, 0.0, 0.0])[:, None]
+        return np.asarray(np.log(np.maximum(weights[: _truths(classes)], NEVER)), np.float64)
+
+    def draw_shares(self, truth: Indices, rng: np.random.Generator) -> Floats:
+        """Shares q of all groups [groups], given the truth of every item.
+
+        q_g ~ Beta(c m, c (1 - m)) with as many pseudo-items c, and m uniform: it is drawn first, with shares
+        integrated out (beta-binomial). To plug in the mean of all groups instead would leave 0 and 1
+        absorbing where there are few of them.
+        """
+        which = self.has_rival & (truth != CORRECT)
+        won = np.bincount(self.groups[which & (truth == RIVAL)], minlength=self.group_count)
+        lost = np.bincount(self.groups[which], minlength=self.group_count) - won
+        alpha, beta = _PSEUDO_ITEMS * _MEANS[:, None], _PSEUDO_ITEMS * (1 - _MEANS[:, None])
+        logs = (special.betaln(alpha + won, beta + lost) - special.betaln(alpha, beta)).sum(axis=1)
+        cumulative = np.exp(logs - logs.max()).cumsum()
+        chosen = int((cumulative < rng.random() * cumulative[-1]).sum())
+        return np.asarray(rng.beta(alpha[chosen] + won, beta[chosen] + lost), np.float64)
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """P(answer | truth) = a P(right) + b P(wrong), by truth [T] and what the answer is [5]."""
+
+    if_right: Floats
+    if_wrong: Floats
+
+    @classmethod
+    def of(cls, fooled: float, classes: int, *, has_rivals: bool) -> Self:
+        """By the logit of k, less that of equally frequent wrong classes."""
+        others = classes - 2
+        k = float(special.expit(fooled - np.log(others))) if others else 1.0
+        right, wrong = np.zeros((UNSEEN + 1, _UNLIKE + 1)), np.zeros((UNSEEN + 1, _UNLIKE + 1))
+        if others:
+            wrong[:, :_UNLIKE] = (1 - k) / others
+        wrong[1:, CORRECT] = k
+        wrong[CORRECT, RIVAL] = k
+        for truth in (CORRECT, RIVAL, LIKELY):
+            right[truth, truth], wrong[truth, truth] = 1.0, 0.0
+        # Without a rival nothing is assumed of which classes are confused.
+        wrong[CORRECT, _UNLIKE], wrong[RIVAL, _UNLIKE], right[RIVAL, _UNLIKE] = 1.0, 1 - k, 1.0
+        count = _truths(classes) if has_rivals else RIVAL + 1
+        return cls(right[:count], wrong[:count])
+
+
+def _truths(classes: int) -> int:
+    """How many truths are possible: with three classes there is no unseen one."""
+    return UNSEEN + (classes > UNSEEN)
+
+
+def kinds_of_answers(items: Indices, agrees: Flags, rivals: Rivals | None) -> Indices:
+    """What every answer is, a column of an `AnswerTable` [M]; items without rivals may be behind others."""
+    kinds = np.where(agrees, CORRECT, _UNLIKE)
+    if rivals is not None:
+        of_rivals = np.flatnonzero(np.append(rivals.has_rival, np.zeros(items.max() + 1, np.bool_))[items])
+        kinds[of_rivals] = rivals.answers[of_rivals]
+    return kinds

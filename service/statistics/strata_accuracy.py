@@ -51,7 +51,7 @@ class ItemEvidence(NamedTuple):
         """Log P(answers) of every stratum by its accuracy, with correctness integrated out [strata]."""
         wrong, correct = np.log1p(-accuracy)[self.strata], np.log(accuracy)[self.strata]
         logs = np.logaddexp(wrong + self.wrong, correct + self.correct)
-        return np.bincount(self.strata, logs, len(accuracy))
+        return np.asarray(np.bincount(self.strata, logs, len(accuracy)), np.float64)
 
     def draw_correct(self, accuracy: Floats, rng: np.random.Generator) -> Flags:
         """Whether every prediction is correct, drawn given the accuracies of strata [N]."""
@@ -190,7 +190,7 @@ class CurvedAccuracy:
         return self.at(curve, groups, own)
 
     def _by_group(self, values: Floats) -> Floats:
-        return np.bincount(self.groups, values, self.group_count)
+        return np.asarray(np.bincount(self.groups, values, self.group_count), np.float64)
 
     def _strata(self, curve: Floats, groups: Floats, own: Floats) -> Floats:
         logits = self.centre + curve[0] + curve[1] * (self.scores - self.centre) + groups[self.groups] + own

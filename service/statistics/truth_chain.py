@@ -12,22 +12,26 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.annotator_prior import (
+    LOG_WEIGHTS,
+    POINTS,
+    AnnotatorPrior,
+    Shared,
+    probability_right,
+    share_right,
+)
+from service.statistics.rival_classes import CORRECT, NEVER, RIVAL, AnswerTable, Rivals, kinds_of_answers
 from service.statistics.strata_accuracy import (
-    START_ACCURACY,
     Accuracies,
     AccuracyModel,
     ItemEvidence,
     UniformAccuracy,
 )
 
-_POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
-_LOG_WEIGHTS: Final = np.log(_WEIGHTS / _WEIGHTS.sum())
 _PAIR: Final = 2
 _TAIL: Final = 4.0  # degrees of freedom of the abilities' prior
 _RARE: Final = 1e-6  # no answer is less probable: people slip
 _SIZES: Final = (0.3, 1.0, 4.0)  # of steps, in turn by chance, as posteriors are narrow or wide
-_ABILITIES: Final = (0.01, 1_000.0)  # the lowest and the highest that a prior may expect
-_HALVINGS: Final = 50
 _RIDGE: Final = 10.0  # of the regression of parts, as so many states
 _ADAPTED: Final = 20  # sweeps of the warm-up between two adaptations
 
@@ -50,46 +54,7 @@ class Answers:
     classes: int
     accuracy: AccuracyModel = UNIFORM  # of the strata
     gold: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))  # whether they are correct [G]
-
-
-@dataclass(frozen=True)
-class AnnotatorPrior:
-    """What is expected before any answer: (mean, standard deviation) of normal priors."""
-
-    ability: tuple[float, float] = (3.0, 1.0)  # of a person; 3 is right in 95% of items of mean difficulty
-    harder: tuple[float, float] = (1.0, 1.0)  # h: how much more difficult wrongly predicted items are
-    log_difficulty: tuple[float, float] = (-0.36, 0.7)  # log of the difficulties' standard deviation
-    log_unlike: tuple[float, float] = (-0.36, 0.5)  # log of the scale of the abilities
-    fooled: tuple[float, float] = (0.5, 1.2)  # logit of k, less that of equally frequent wrong classes
-
-    def expecting(self, reliability: float, classes: int) -> AnnotatorPrior:
-        """The same of people who are expected to be right in this share of items, of all difficulties.
-
-        Items are as difficult as this prior expects, and a usual share of their predictions is correct. By
-        what factor an ability may differ stays the same.
-        """
-        low, high = _ABILITIES
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            is_low = self._share_right(middle, classes) < reliability
-            low, high = (middle, high) if is_low else (low, middle)
-        mean, deviation = self.ability
-        return replace(self, ability=(high, deviation * high / mean))
-
-    def _share_right(self, ability: float, classes: int) -> float:
-        log_difficulty, harder = self.log_difficulty[0], self.harder[0]
-        rights = [_share_right(np.array([ability]), log_difficulty, each, classes) for each in (0.0, harder)]
-        return float(START_ACCURACY * rights[0][0] + (1 - START_ACCURACY) * rights[1][0])
-
-
-class Shared(NamedTuple):
-    """What all items share."""
-
-    ability: float
-    harder: float
-    log_difficulty: float
-    log_unlike: float
-    fooled: float
+    rivals: Rivals | None = None  # of the items but gold items; None with two classes
 
 
 _STEP: Final = len(Shared._fields) + 1  # length of a step of what all share and of all accuracies
@@ -102,6 +67,7 @@ class State:
     shared: Shared
     abilities: Floats  # [annotators]
     accuracies: Accuracies
+    rivals: Floats = field(default_factory=lambda: np.zeros(0))  # share q of incorrect predictions [groups]
 
 
 class _Likelihood(NamedTuple):
@@ -109,6 +75,9 @@ class _Likelihood(NamedTuple):
 
     wrong: Floats
     correct: Floats
+    truths: (
+        Floats  # by the truth of items (`rival_classes`), given whether it is the prediction [T, N, points]
+    )
 
 
 @dataclass
@@ -128,7 +97,9 @@ class TruthChain:
         shared = Shared(*(mean for mean, _ in self._priors))
         abilities = np.full(answers.annotator_count, shared.ability)
         accuracies = answers.accuracy.start(len(self._strata))
-        self.state = self.start or State(shared, abilities, accuracies)
+        shares = np.full(0 if answers.rivals is None else answers.rivals.group_count, 0.5)
+        self.state = self.start or State(shared, abilities, accuracies, shares)
+        self._kinds = kinds_of_answers(answers.items, answers.agrees, answers.rivals)
         # Of two classes nothing tells k, which is 1.
         self._moved = np.flatnonzero([True, True, True, True, answers.classes > _PAIR, True])
         self._visited: list[Floats] = []
@@ -147,11 +118,15 @@ class TruthChain:
         for _ in range(2):
             log_density = self._move_shared(log_density)
         answers = self.answers
-        wrong, correct = (_log_sum(each[: len(answers.strata)]) for each in self._likelihood)
+        wrong, correct = self._of_strata(self._likelihood)
         evidence = ItemEvidence(answers.strata, wrong, correct)
         moved = answers.accuracy.moved(self.state.accuracies, evidence, self.rng)
         self.state = replace(self.state, accuracies=moved)
-        self._move_abilities(*self._drawn_items())
+        truth, points = self._drawn_items()
+        if answers.rivals is not None:
+            shares = answers.rivals.draw_shares(truth[: len(answers.strata)], self.rng)
+            self.state = replace(self.state, rivals=shares)
+        self._move_abilities(truth, points)
         self._likelihood = self._of_items(self.state)
 
     def adapt(self) -> None:
@@ -178,7 +153,7 @@ class TruthChain:
         """Share of all items about which every person would be right [annotators]."""
         shared, accuracy = self.state.shared, self._strata @ self.state.accuracies.strata / self._strata.sum()
         correct, wrong = (
-            _share_right(self.state.abilities, shared.log_difficulty, harder, self.answers.classes)
+            share_right(self.state.abilities, shared.log_difficulty, harder, self.answers.classes)
             for harder in (0.0, shared.harder)
         )
         return np.asarray(accuracy * correct + (1 - accuracy) * wrong, np.float64)
@@ -186,35 +161,48 @@ class TruthChain:
     def probability_correct(self) -> Floats:
         """That predictions are correct [N], given all else."""
         accuracy = self.state.accuracies.strata[self.answers.strata]
-        wrong, correct = (_log_sum(each[: len(accuracy)]) for each in self._likelihood)
+        wrong, correct = self._of_strata(self._likelihood)
         found = special.expit(special.logit(accuracy) + correct - wrong)
         return np.append(found, self.answers.gold)
+
+    def probability_of_truths(self) -> Floats:
+        """Of rival, likely class and others, given all else and that predictions are incorrect [T - 1, N]."""
+        logs = np.stack([_log_sum(each) for each in self._likelihood.truths[1:]])
+        found = np.exp(logs - logs.max(axis=0))
+        return np.asarray(found / found.sum(axis=0), np.float64)
+
+    def _of_strata(self, likelihood: _Likelihood) -> tuple[Floats, Floats]:
+        """Log P(answers) of items that are not gold, if the prediction is wrong, and correct [N - G]."""
+        count = len(self.answers.strata)
+        return _log_sum(likelihood.wrong[:count]), _log_sum(likelihood.correct[:count])
 
     def _of_items(self, state: State) -> _Likelihood:
         shared, answers = state.shared, self.answers
         ability = state.abilities[answers.annotators][:, None]
-        ease = np.exp(-np.exp(shared.log_difficulty) * _POINTS)
-        logs = [
-            self._log_likelihood(ability * ease * np.exp(-harder), is_correct, shared)
-            for is_correct, harder in ((False, shared.harder), (True, 0.0))
+        ease = np.exp(-np.exp(shared.log_difficulty) * POINTS)
+        table = AnswerTable.of(shared.fooled, answers.classes, has_rivals=answers.rivals is not None)
+        rights = [
+            probability_right(ability * ease * np.exp(-harder), answers.classes)
+            for harder in (0.0, shared.harder)
         ]
-        return _Likelihood(*(np.add.reduceat(each, self._starts, axis=0) + _LOG_WEIGHTS for each in logs))
-
-    def _log_likelihood(self, knowledge: Floats, is_correct: bool | Flags, shared: Shared) -> Floats:
-        """Log P(answer), by x [M, ...] and whether the prediction is correct."""
-        classes = self.answers.classes
-        right = _right(knowledge, classes)
-        # The logit of 1 / (K - 1) is -log(K - 2).
-        fooled = special.expit(shared.fooled - np.log(classes - _PAIR)) if classes > _PAIR else 1.0
-        agreeing = np.where(is_correct, right, fooled * (1 - right))
-        agrees = self.answers.agrees.reshape(-1, *(1,) * (knowledge.ndim - 1))
-        return np.asarray(np.log(np.maximum(np.where(agrees, agreeing, 1 - agreeing), _RARE)), np.float64)
+        truths = []
+        for truth, (if_right, if_wrong) in enumerate(zip(table.if_right, table.if_wrong, strict=True)):
+            right = rights[truth != CORRECT]
+            logs = _log_mixed(if_right[self._kinds][:, None], if_wrong[self._kinds][:, None], right)
+            truths.append(np.add.reduceat(logs, self._starts, axis=0) + LOG_WEIGHTS)
+        found = np.stack(truths)
+        if answers.rivals is None:
+            return _Likelihood(found[1], found[0], found)
+        count = len(answers.strata)
+        found[:, :count] += answers.rivals.log_weights(state.rivals, answers.classes)[:, :, None]
+        found[RIVAL + 1 :, count:] = np.log(NEVER)
+        return _Likelihood(np.logaddexp.reduce(found[1:]), found[0], found)
 
     def _log_density(self, state: State, likelihood: _Likelihood) -> float:
         accuracy, gold = state.accuracies.strata[self.answers.strata], self.answers.gold
-        wrong, correct = map(_log_sum, likelihood)
-        known = np.where(gold, correct[len(accuracy) :], wrong[len(accuracy) :])
-        wrong, correct = wrong[: len(accuracy)], correct[: len(accuracy)]
+        wrong, correct = self._of_strata(likelihood)
+        of_gold = (each[len(accuracy) :] for each in (likelihood.correct, likelihood.wrong))
+        known = np.where(gold, *map(_log_sum, of_gold)) if gold.size else np.zeros(0)
         items = np.logaddexp(np.log1p(-accuracy) + wrong, np.log(accuracy) + correct).sum() + known.sum()
         of_shared = sum(
             -0.5 * ((value - mean) / deviation) ** 2
@@ -242,8 +230,10 @@ class TruthChain:
         shared = Shared(*(np.array(state.shared) + step[:-1]).tolist())
         stretch = shared.log_unlike - state.shared.log_unlike
         stretched = (state.abilities - state.shared.ability) * np.exp(stretch)
-        accuracies, volume = self.answers.accuracy.shifted(state.accuracies, float(step[-1]), self._follow @ step)
-        proposed = State(shared, shared.ability + stretched, accuracies)
+        accuracies, volume = self.answers.accuracy.shifted(
+            state.accuracies, float(step[-1]), self._follow @ step
+        )
+        proposed = State(shared, shared.ability + stretched, accuracies, state.rivals)
         likelihood = self._of_items(proposed) if step[:-1].any() else self._likelihood
         volume += len(stretched) * stretch  # of the change of variables
         of_proposed = self._log_density(proposed, likelihood)
@@ -252,27 +242,31 @@ class TruthChain:
         self.state, self._likelihood = proposed, likelihood
         return of_proposed
 
-    def _drawn_items(self) -> tuple[Flags, Floats]:
-        """Whether every prediction is correct, and the standardised difficulty of the item [N]."""
-        rng = self.rng
+    def _drawn_items(self) -> tuple[Indices, Floats]:
+        """The truth of every item, and its standardised difficulty [N]."""
+        rng, truths = self.rng, self._likelihood.truths
         correct = rng.random(len(self._starts)) < self.probability_correct()
-        logs = np.where(correct[:, None], self._likelihood.correct, self._likelihood.wrong)
-        cumulative = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
-        drawn = rng.random((len(logs), 1)) * cumulative[:, -1:]
-        return correct, _POINTS[(cumulative < drawn).sum(axis=1)]
+        is_prediction = np.arange(len(truths)) == CORRECT
+        logs = np.where((is_prediction[:, None] == correct)[:, :, None], truths, -np.inf)
+        flat = logs.transpose(1, 0, 2).reshape(len(correct), -1)
+        cumulative = np.exp(flat - flat.max(axis=1, keepdims=True)).cumsum(axis=1)
+        drawn = (cumulative < rng.random((len(flat), 1)) * cumulative[:, -1:]).sum(axis=1)
+        return drawn // len(POINTS), POINTS[drawn % len(POINTS)]
 
-    def _move_abilities(self, correct: Flags, points: Floats) -> None:
+    def _move_abilities(self, truth: Indices, points: Floats) -> None:
         """A Metropolis step of every person, given the items."""
         answers, shared, rng = self.answers, self.state.shared, self.rng
-        is_correct = correct[answers.items]
-        ease = np.exp(
-            -np.exp(shared.log_difficulty) * points[answers.items] - np.where(is_correct, 0.0, shared.harder)
-        )
+        of_answers = truth[answers.items]
+        table = AnswerTable.of(shared.fooled, answers.classes, has_rivals=answers.rivals is not None)
+        if_right, if_wrong = (each[of_answers, self._kinds] for each in (table.if_right, table.if_wrong))
+        harder = np.where(of_answers == CORRECT, 0.0, shared.harder)
+        ease = np.exp(-np.exp(shared.log_difficulty) * points[answers.items] - harder)
 
         def log_density(abilities: Floats) -> Floats:
-            logs = self._log_likelihood(abilities[answers.annotators] * ease, is_correct, shared)
-            of_answers = np.bincount(answers.annotators, logs, len(abilities))
-            return np.asarray(of_answers + self._log_prior(abilities, shared), np.float64)
+            right = probability_right(abilities[answers.annotators] * ease, answers.classes)
+            logs = _log_mixed(if_right, if_wrong, right)
+            of_people = np.bincount(answers.annotators, logs, len(abilities))
+            return np.asarray(of_people + self._log_prior(abilities, shared), np.float64)
 
         now = self.state.abilities
         proposed = now + rng.normal(size=len(now)) * rng.choice(_SIZES, len(now))
@@ -280,16 +274,9 @@ class TruthChain:
         self.state = replace(self.state, abilities=np.where(taken, proposed, now))
 
 
-def _right(knowledge: Floats, classes: int) -> Floats:
-    """P(an answer is right), by x: 1 / K at 0, 1 far above and 0 far below."""
-    known = np.tanh(0.5 * knowledge)
-    return np.where(known > 0, 1 / classes + (1 - 1 / classes) * known, (1 + known) / classes)
-
-
-def _share_right(abilities: Floats, log_difficulty: float, harder: float, classes: int) -> Floats:
-    """Share of items of all difficulties about which people are right [annotators]."""
-    ease = np.exp(-np.exp(log_difficulty) * _POINTS - harder)
-    return np.asarray(_right(abilities[:, None] * ease, classes) @ np.exp(_LOG_WEIGHTS), np.float64)
+def _log_mixed(if_right: Floats, if_wrong: Floats, right: Floats) -> Floats:
+    """Log P(answer), by a row of an `AnswerTable`."""
+    return np.asarray(np.log(np.maximum(if_right * right + if_wrong * (1 - right), _RARE)), np.float64)
 
 
 def _log_sum(logs: Floats) -> Floats:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from service.statistics.annotator_prior import AnnotatorPrior
 from service.statistics.annotators import sample_truth
 from service.statistics.strata_accuracy import CurvedAccuracy
-from service.statistics.truth_chain import AnnotatorPrior, Answers, TruthChain
+from service.statistics.truth_chain import Answers, TruthChain
 
 NEVER_ERR = AnnotatorPrior(
     ability=(40.0, 0.01), harder=(0.0, 0.01), log_difficulty=(-5.0, 0.01), log_unlike=(-5.0, 0.01)

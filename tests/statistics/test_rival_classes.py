@@ -1,77 +1,87 @@
-"""Whether the true class of an incorrect prediction is that of its rival."""
+"""Whether the truth of an item is its prediction, its rival or another class."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from service.statistics.rival_classes import probability_of_rivals
+from service.statistics.annotator_prior import AnnotatorPrior
+from service.statistics.rival_classes import LIKELY, RIVAL, AnswerTable, Rivals
+from service.statistics.truth_chain import Answers, TruthChain
 
-PREDICTED, RIVAL, THIRD = 0, 1, 2
-
-
-def probabilities(labels: list[list[int]], *, classes: int = 3, rivals: int = RIVAL) -> np.ndarray:
-    """Of incorrect predictions with these labels, all of one group."""
-    count = len(labels)
-    return probability_of_rivals(
-        np.repeat(np.arange(count), [len(each) for each in labels]),
-        np.array([label for each in labels for label in each]),
-        np.random.default_rng(0),
-        predicted=np.full(count, PREDICTED),
-        rivals=np.full(count, rivals),
-        incorrect=np.ones(count, np.bool_),
-        groups=np.zeros(count, np.intp),
-        class_count=classes,
-    )
+PREDICTED, OTHER, THIRD = 0, 1, 2
 
 
-def test_labels_of_the_predicted_class_leave_the_share_of_the_group() -> None:
-    many = [[RIVAL, RIVAL]] * 150 + [[THIRD, THIRD]] * 50
-    found = probabilities([*many, [PREDICTED]])
-    # Two standard deviations of a share of 200 are 0.06.
-    assert found[-1] == pytest.approx(0.75, abs=0.07)
+def rivals_of(labels: list[list[int]], rivals: int = OTHER) -> tuple[np.ndarray, np.ndarray, Rivals]:
+    """Item and class of every answer, and the rivals; all items are of one group."""
+    items = np.repeat(np.arange(len(labels)), [len(each) for each in labels])
+    classes = np.array([label for each in labels for label in each])
+    same = np.zeros(len(labels), np.intp)
+    found = Rivals.of(items, classes, predicted=same, rivals=same + rivals, groups=same, group_count=1)
+    return items, classes, found
+
+
+def incorrect_ones(labels: list[list[int]], classes: int = 3) -> np.ndarray:
+    """Mean probability of rival and likely class, if predictions are incorrect [2, N]."""
+    items, given, rivals = rivals_of(labels)
+    people = np.concatenate([np.arange(len(each)) for each in labels])
+    strata = np.zeros(len(labels), np.intp)
+    answers = Answers(items, people, given == PREDICTED, strata, people.max() + 1, classes, rivals=rivals)
+    chain = TruthChain(answers, AnnotatorPrior(), np.random.default_rng(1))
+    found = []
+    for _ in range(200):
+        chain.sweep()
+        found.append(chain.probability_of_truths()[:2])
+    return np.mean(found[50:], axis=0)
 
 
 def test_two_people_who_agree_decide() -> None:
-    found = probabilities([[RIVAL, RIVAL]] * 30 + [[THIRD, THIRD]] * 30)
-    assert found[:30].min() > 0.9
-    assert found[30:].max() < 0.1
+    rival, likely = incorrect_ones([[OTHER, OTHER]] * 20 + [[THIRD, THIRD]] * 20)
+    assert rival[:20].min() > 0.9
+    assert likely[20:].min() > 0.9
 
 
-def test_people_who_contradict_one_another_decide_less() -> None:
-    agree = [[RIVAL, RIVAL]] * 20 + [[THIRD, THIRD]] * 20
-    contradict = [[RIVAL, THIRD]] * 40
-    alone = [[RIVAL], [THIRD]]
-    sure, unsure = probabilities([*agree, *alone])[-2:], probabilities([*contradict, *agree, *alone])[-2:]
-    assert unsure[0] < sure[0]
-    assert unsure[1] > sure[1]
+def test_items_that_no_answer_tells_of_have_the_share_of_their_group() -> None:
+    rival, _ = incorrect_ones([[OTHER, OTHER]] * 75 + [[THIRD, THIRD]] * 25 + [[PREDICTED]])
+    # Two standard deviations of a share of 100 are 0.09.
+    assert rival[-1] == pytest.approx(0.75, abs=0.1)
 
 
-def test_items_that_few_labels_tell_of_are_like_most_of_the_group() -> None:
-    found = probabilities([[RIVAL, RIVAL]] * 60 + [[RIVAL, THIRD]])
-    assert found[-1] > 0.9
+def test_with_many_classes_the_truth_may_be_one_that_no_answer_is() -> None:
+    rival, likely = incorrect_ones([[OTHER, OTHER], [3, 3], [PREDICTED]] * 10, classes=20)
+    assert rival[0] > 0.8
+    assert likely[1] > 0.8
+    assert rival[2] + likely[2] < 0.9
 
 
-def test_with_many_classes_a_label_of_the_rival_says_more() -> None:
-    labels = [[RIVAL, THIRD]] * 3 + [[RIVAL]]
-    assert probabilities(labels, classes=50)[-1] > probabilities(labels)[-1]
+@pytest.mark.parametrize("classes", [2, 3, 4, 20])
+def test_probabilities_of_wrong_answers_sum_to_one(classes: int) -> None:
+    table = AnswerTable.of(0.7, classes, has_rivals=classes > 2)
+    # About an item without a rival: the predicted class, or another one.
+    np.testing.assert_allclose(table.if_wrong[:2, [0, 4]].sum(axis=1), 1)
+    if classes > 2:
+        # Once each: prediction, rival and likely class; all other classes alike.
+        counts = np.array([1, 1, 1, classes - 3])
+        np.testing.assert_allclose(table.if_wrong[:3, :4] @ counts, 1)
 
 
-def test_a_class_that_the_model_has_no_more_is_one_of_the_others() -> None:
-    found = probabilities([[7], [8], [7, 8], [RIVAL]])
-    assert np.isfinite(found).all()
-    assert (found[:3] < found[3]).all()
+def test_the_likely_class_is_that_of_most_other_answers() -> None:
+    *_, rivals = rivals_of([[THIRD, 3, 3], [OTHER], [PREDICTED]], rivals=OTHER)
+    assert rivals.likely.tolist() == [3, -1, -1]
+    assert (rivals.answers == LIKELY).tolist() == [False, True, True, False, False]
+    assert (rivals.answers == RIVAL).tolist() == [False, False, False, True, False]
 
 
-def test_without_an_incorrect_prediction_there_is_nothing_to_tell() -> None:
-    found = probability_of_rivals(
-        np.array([0]),
-        np.array([PREDICTED]),
-        np.random.default_rng(0),
-        predicted=np.array([PREDICTED]),
-        rivals=np.array([-1]),
-        incorrect=np.array([False]),
-        groups=np.array([0]),
-        class_count=3,
-    )
-    assert np.isfinite(found).all()
+def test_a_group_of_few_items_is_not_left_at_an_end() -> None:
+    *_, rivals = rivals_of([[OTHER]] * 4)
+    rng = np.random.default_rng(1)
+    drawn = [rivals.draw_shares(np.full(4, RIVAL), rng)[0] for _ in range(2_000)]
+    # Between Beta(4 + 2 m, 2 (1 - m)) with m near 1, and a uniform prior: Beta(5, 1) has the mean 0.83.
+    assert 0.8 < np.mean(drawn) < 0.97
+
+
+def test_without_a_rival_classes_are_not_looked_at() -> None:
+    items, _, rivals = rivals_of([[THIRD], [PREDICTED]], rivals=-1)
+    assert not rivals.has_rival.any()
+    weights = np.exp(rivals.log_weights(np.array([0.5]), 3))
+    np.testing.assert_allclose(weights[:, items], [[1, 1], [1, 1], [0, 0]], atol=1e-9)
