@@ -19,7 +19,9 @@ _HALVINGS: Final = 50
 def probability_right(knowledge: Floats, classes: int) -> Floats:
     """P(an answer is right), by x: 1 / K at 0, 1 far above and 0 far below."""
     known = np.tanh(0.5 * knowledge)
-    return np.where(known > 0, 1 / classes + (1 - 1 / classes) * known, (1 + known) / classes)
+    # The slope is 1 - 1 / K above 0, and 1 / K below.
+    slopes = np.where(known > 0, 1 - 1 / classes, 1 / classes)
+    return np.asarray(1 / classes + slopes * known, np.float64)
 
 
 def share_right(abilities: Floats, log_difficulty: float, harder: float, classes: int) -> Floats:

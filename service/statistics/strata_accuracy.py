@@ -27,7 +27,7 @@ _DEVIATIONS: Final = np.array([1.75, 0.5, 0.8])
 _TAIL: Final = 3.0  # degrees of freedom of the deviations of groups
 _LOG_TWO: Final = float(np.log(2))
 _MOVES: Final = 4  # steps of curve and groups in a sweep; they are cheap
-_SIZES: Final = (0.1, 0.3, 1.0)  # of steps, in turn by chance
+_SIZES: Final = np.array([0.1, 0.3, 1.0])  # of steps, in turn by chance
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,30 @@ class ItemEvidence(NamedTuple):
     """What answers say of the items [N] of the strata, apart from the strata's accuracies."""
 
     strata: Indices  # of every item
-    wrong: Floats  # log P(answers) if the prediction is wrong
-    correct: Floats  # log P(answers) if it is correct
+    logits: Floats  # log P(answers) if the prediction is correct, less that if it is wrong
+    # P(answers), divided by the higher of the two: if the prediction is wrong, and how much higher it is if
+    # the prediction is correct
+    wrong: Floats
+    gains: Floats
+
+    @classmethod
+    def of(cls, strata: Indices, wrong: Floats, correct: Floats) -> ItemEvidence:
+        """From log P(answers) if the prediction is wrong, and if it is correct."""
+        highest = np.maximum(wrong, correct)
+        if_wrong = np.exp(wrong - highest)
+        return cls(strata, correct - wrong, if_wrong, np.exp(correct - highest) - if_wrong)
 
     def of_strata(self, accuracy: Floats) -> Floats:
-        """Log P(answers) of every stratum by its accuracy, with correctness integrated out [strata]."""
-        wrong, correct = np.log1p(-accuracy)[self.strata], np.log(accuracy)[self.strata]
-        logs = np.logaddexp(wrong + self.wrong, correct + self.correct)
+        """Log P(answers) of every stratum by its accuracy, with correctness integrated out [strata].
+
+        But for a constant of every stratum, as only differences count.
+        """
+        logs = np.log(self.wrong + self.gains * accuracy[self.strata])
         return np.asarray(np.bincount(self.strata, logs, len(accuracy)), np.float64)
 
     def draw_correct(self, accuracy: Floats, rng: np.random.Generator) -> Flags:
         """Whether every prediction is correct, drawn given the accuracies of strata [N]."""
-        logits = special.logit(accuracy)[self.strata] + self.correct - self.wrong
+        logits = special.logit(accuracy)[self.strata] + self.logits
         correct: Flags = rng.random(len(logits)) < special.expit(logits)
         return correct
 
@@ -170,23 +182,27 @@ class CurvedAccuracy:
         the answers say little of it (Liu, JASA 1994, of collapsed samplers).
         """
         curve, groups, own = accuracies.curve, accuracies.groups, accuracies.own
-        for _ in range(_MOVES):
-            now = self._of_strata(curve, groups, own, evidence)
-            proposed = own + rng.normal(size=len(own)) * rng.choice(_SIZES, len(own))
+        # Steps of strata, groups and curve are drawn all at once, which is quicker.
+        count, shape = len(own), (_MOVES, len(own) + len(groups) + 1)
+        steps = rng.normal(size=shape) * _SIZES[rng.integers(len(_SIZES), size=shape)]
+        bounds, which = np.log(rng.random(shape)), rng.integers(len(curve), size=_MOVES)
+        now = self._of_strata(curve, groups, own, evidence)
+        for step, bound, part in zip(steps, bounds, which, strict=True):
+            proposed = own + step[:count]
             after = self._of_strata(curve, groups, proposed, evidence)
-            is_taken = np.log(rng.random(len(own))) < after - now
+            is_taken = bound[:count] < after - now
             own, now = np.where(is_taken, proposed, own), np.where(is_taken, after, now)
-            proposed = groups + rng.normal(size=len(groups)) * rng.choice(_SIZES, len(groups))
+            proposed = groups + step[count:-1]
             after = self._of_strata(curve, proposed, own, evidence)
             gains = self._by_group(after - now) + _log_t(proposed, curve[2]) - _log_t(groups, curve[2])
-            is_taken = np.log(rng.random(len(groups))) < gains
+            is_taken = bound[count:-1] < gains
             groups, now = np.where(is_taken, proposed, groups), np.where(is_taken[self.groups], after, now)
             changed = curve.copy()
-            changed[rng.integers(3)] += rng.normal() * rng.choice(_SIZES)
+            changed[part] += step[-1]
             after = self._of_strata(changed, groups, own, evidence)
             gain = (after - now).sum() + (_log_t(groups, changed[2]) - _log_t(groups, curve[2])).sum()
-            if np.log(rng.random()) < gain + _log_normal(changed) - _log_normal(curve):
-                curve = changed
+            if bound[-1] < gain + _log_normal(changed) - _log_normal(curve):
+                curve, now = changed, after
         return self.at(curve, groups, own)
 
     def _by_group(self, values: Floats) -> Floats:

@@ -71,13 +71,13 @@ class State:
 
 
 class _Likelihood(NamedTuple):
-    """Log P(answers about an item, difficulty) if its prediction is wrong, and correct [N, points]."""
+    """Log P(answers about an item) if its prediction is wrong, and correct [N]."""
 
     wrong: Floats
     correct: Floats
-    truths: (
-        Floats  # by the truth of items (`rival_classes`), given whether it is the prediction [T, N, points]
-    )
+    # Log P(answers, difficulty) by the truth of items (`rival_classes`), given whether it is the prediction
+    # [T, points, N]. Items are last, so that sums over the others are quick.
+    truths: Floats
 
 
 @dataclass
@@ -118,8 +118,7 @@ class TruthChain:
         for _ in range(2):
             log_density = self._move_shared(log_density)
         answers = self.answers
-        wrong, correct = self._of_strata(self._likelihood)
-        evidence = ItemEvidence(answers.strata, wrong, correct)
+        evidence = ItemEvidence.of(answers.strata, *self._of_strata(self._likelihood))
         moved = answers.accuracy.moved(self.state.accuracies, evidence, self.rng)
         self.state = replace(self.state, accuracies=moved)
         truth, points = self._drawn_items()
@@ -167,19 +166,19 @@ class TruthChain:
 
     def probability_of_truths(self) -> Floats:
         """Of rival, likely class and others, given all else and that predictions are incorrect [T - 1, N]."""
-        logs = np.stack([_log_sum(each) for each in self._likelihood.truths[1:]])
-        found = np.exp(logs - logs.max(axis=0))
+        truths = self._likelihood.truths[1:]
+        found = np.exp(truths - truths.max(axis=(0, 1))).sum(axis=1)
         return np.asarray(found / found.sum(axis=0), np.float64)
 
     def _of_strata(self, likelihood: _Likelihood) -> tuple[Floats, Floats]:
         """Log P(answers) of items that are not gold, if the prediction is wrong, and correct [N - G]."""
         count = len(self.answers.strata)
-        return _log_sum(likelihood.wrong[:count]), _log_sum(likelihood.correct[:count])
+        return likelihood.wrong[:count], likelihood.correct[:count]
 
     def _of_items(self, state: State) -> _Likelihood:
         shared, answers = state.shared, self.answers
-        ability = state.abilities[answers.annotators][:, None]
-        ease = np.exp(-np.exp(shared.log_difficulty) * POINTS)
+        ability = state.abilities[answers.annotators]
+        ease = np.exp(-np.exp(shared.log_difficulty) * POINTS)[:, None]
         table = AnswerTable.of(shared.fooled, answers.classes, has_rivals=answers.rivals is not None)
         rights = [
             probability_right(ability * ease * np.exp(-harder), answers.classes)
@@ -188,21 +187,21 @@ class TruthChain:
         truths = []
         for truth, (if_right, if_wrong) in enumerate(zip(table.if_right, table.if_wrong, strict=True)):
             right = rights[truth != CORRECT]
-            logs = _log_mixed(if_right[self._kinds][:, None], if_wrong[self._kinds][:, None], right)
-            truths.append(np.add.reduceat(logs, self._starts, axis=0) + LOG_WEIGHTS)
+            logs = _log_mixed(if_right[self._kinds], if_wrong[self._kinds], right)
+            truths.append(np.add.reduceat(logs, self._starts, axis=1) + LOG_WEIGHTS[:, None])
         found = np.stack(truths)
-        if answers.rivals is None:
-            return _Likelihood(found[1], found[0], found)
-        count = len(answers.strata)
-        found[:, :count] += answers.rivals.log_weights(state.rivals, answers.classes)[:, :, None]
-        found[RIVAL + 1 :, count:] = np.log(NEVER)
-        return _Likelihood(np.logaddexp.reduce(found[1:]), found[0], found)
+        if answers.rivals is not None:
+            count = len(answers.strata)
+            found[:, :, :count] += answers.rivals.log_weights(state.rivals, answers.classes)[:, None]
+            found[RIVAL + 1 :, :, count:] = np.log(NEVER)
+        wrong = found[CORRECT + 1 :].reshape(-1, found.shape[2])
+        return _Likelihood(_log_sum(wrong), _log_sum(found[CORRECT]), found)
 
     def _log_density(self, state: State, likelihood: _Likelihood) -> float:
         accuracy, gold = state.accuracies.strata[self.answers.strata], self.answers.gold
         wrong, correct = self._of_strata(likelihood)
         of_gold = (each[len(accuracy) :] for each in (likelihood.correct, likelihood.wrong))
-        known = np.where(gold, *map(_log_sum, of_gold)) if gold.size else np.zeros(0)
+        known = np.where(gold, *of_gold)
         items = np.logaddexp(np.log1p(-accuracy) + wrong, np.log(accuracy) + correct).sum() + known.sum()
         of_shared = sum(
             -0.5 * ((value - mean) / deviation) ** 2
@@ -247,10 +246,10 @@ class TruthChain:
         rng, truths = self.rng, self._likelihood.truths
         correct = rng.random(len(self._starts)) < self.probability_correct()
         is_prediction = np.arange(len(truths)) == CORRECT
-        logs = np.where((is_prediction[:, None] == correct)[:, :, None], truths, -np.inf)
-        flat = logs.transpose(1, 0, 2).reshape(len(correct), -1)
-        cumulative = np.exp(flat - flat.max(axis=1, keepdims=True)).cumsum(axis=1)
-        drawn = (cumulative < rng.random((len(flat), 1)) * cumulative[:, -1:]).sum(axis=1)
+        logs = np.where((is_prediction[:, None] == correct)[:, None], truths, -np.inf)
+        flat = logs.reshape(-1, len(correct))
+        cumulative = np.exp(flat - flat.max(axis=0)).cumsum(axis=0)
+        drawn = (cumulative < rng.random(len(correct)) * cumulative[-1]).sum(axis=0)
         return drawn // len(POINTS), POINTS[drawn % len(POINTS)]
 
     def _move_abilities(self, truth: Indices, points: Floats) -> None:
@@ -280,6 +279,6 @@ def _log_mixed(if_right: Floats, if_wrong: Floats, right: Floats) -> Floats:
 
 
 def _log_sum(logs: Floats) -> Floats:
-    """Log of the sum of exponentials of every row; several times as fast as scipy's."""
-    highest = logs.max(axis=1)
-    return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(axis=1)), np.float64)
+    """Log of the sum of exponentials of every column; several times as fast as scipy's."""
+    highest = logs.max(axis=0)
+    return np.asarray(highest + np.log(np.exp(logs - highest).sum(axis=0)), np.float64)
