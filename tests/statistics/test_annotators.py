@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from service.statistics.annotator_prior import AnnotatorPrior
+from service.statistics.annotator_prior import AnnotatorPrior, Shared
 from service.statistics.annotators import sample_truth
-from service.statistics.strata_accuracy import CurvedAccuracy
-from service.statistics.truth_chain import Answers, TruthChain
+from service.statistics.strata_accuracy import Accuracies, CurvedAccuracy
+from service.statistics.truth_chain import Answers, State, TruthChain
 
 NEVER_ERR = AnnotatorPrior(
     ability=(40.0, 0.01), harder=(0.0, 0.01), log_difficulty=(-5.0, 0.01), log_unlike=(-5.0, 0.01)
@@ -150,6 +150,24 @@ def test_people_are_expected_to_be_as_reliable_as_is_said(reliability: float, cl
     prior = AnnotatorPrior().expecting(reliability, classes)
     chain = TruthChain(one_answer_each([True] * 8, classes=classes), prior, np.random.default_rng(1))
     np.testing.assert_allclose(chain.reliability(), reliability, atol=1e-3)
+
+
+def test_reliability_is_the_share_of_items_of_all_strata_and_difficulties() -> None:
+    strata, abilities, rng = np.repeat([0, 1], [30, 10]), np.array([4.0, 0.5, -1.0]), np.random.default_rng(1)
+    shared = Shared(ability=2.0, harder=0.8, log_difficulty=-0.4, log_unlike=-0.5, fooled=0.5)
+    accuracies = Accuracies(np.array([0.9, 0.4]), np.zeros(3), np.zeros(0), np.zeros(0))
+    items = np.arange(40)
+    answers = Answers(items, items % 3, np.ones(40, np.bool_), strata, 3, 4)
+    chain = TruthChain(answers, AnnotatorPrior(), rng, start=State(shared, abilities, accuracies))
+    simulated = rng.choice(strata, 200_000)
+    correct = rng.random(200_000) < accuracies.strata[simulated]
+    difficulties = np.exp(shared.log_difficulty) * rng.normal(size=200_000) + np.where(
+        correct, 0, shared.harder
+    )
+    known = np.tanh(0.5 * abilities[:, None] * np.exp(-difficulties))
+    right = np.where(known > 0, 1 / 4 + 3 / 4 * known, (1 + known) / 4).mean(axis=1)
+    # Five points instead of a normal distribution change it by less than 0.005.
+    np.testing.assert_allclose(chain.reliability(), right, atol=0.005)
 
 
 def test_gold_items_say_how_often_a_person_is_right() -> None:
