@@ -19,7 +19,7 @@ from service.statistics.truth_chain import Answers, State, TruthChain
 
 IMPUTATIONS: Final = 20
 _WARM_UP = 300  # sweeps
-_BETWEEN, _MOST_BETWEEN, _WORK = 10, 30, 15_000  # sweeps, and items of these sweeps: few items are quick
+_BETWEEN, _MOST_BETWEEN, _WORK = 20, 30, 15_000  # sweeps, and items of these sweeps: few items are quick
 LEARNED_FROM: Final = 5_000  # items, the newest ones
 _PAIR: Final = 2
 _PARTS: Final = 2  # of a group: predictions with lower and with higher scores
