@@ -7,8 +7,13 @@ from typing import Final
 
 MOST_SCORE_BINS: Final = 1_000
 
-_TAILS: Final = (0.0003, 0.001, 0.003, 0.01, 0.03)
-"""Edges below the tenth where both ends are fine: a rare class is searched among low scores."""
+_TAILS: Final = (1e-6, 1e-5, 1e-4, 0.0003, 0.001, 0.003, 0.01, 0.03)
+"""Edges below the tenth where both ends are fine: a rare class is searched among low scores.
+
+Labels are requested by score bin. If most traffic were in the lowest one, no label could be requested where
+missed positive items are most probable in it. Scores below the first edge count as equal
+(`service/statistics/binary/strata.py`).
+"""
 
 
 def checked_bins(bins: int | list[float]) -> int | list[float]:

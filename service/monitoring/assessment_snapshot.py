@@ -189,7 +189,7 @@ def acquisition_state(
         return None
     beliefs = _beliefs_of(task, grouping)
     if gains is not None:
-        task, beliefs = NarrowMeasure(task.question), gains.of(grouping.groups)
+        task, beliefs = NarrowMeasure(task.question), gains.of(grouping.groups, grouping.beliefs.labels)
     weights = grouping.beliefs.shares[None]
     available, relevant = weights > 0, task.relevant(1)
     if relevant is not None:

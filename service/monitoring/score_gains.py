@@ -14,7 +14,7 @@ from service.domain.groupings import bin_names
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.label_gains import PLANNING_SIGMAS, LabelledStrata, expected_gains
 from service.statistics.binary.semi_supervised import ScoreLearner
-from service.statistics.narrowing import LabelGains
+from service.statistics.narrowing import LabelGains, diminished
 from service.statistics.ratios import ratio
 
 _DRAWS: Final = 400  # of the posterior that labels are chosen under
@@ -27,12 +27,16 @@ class ScoreGains:
     gains: Mapping[str, float]
     labels: Mapping[str, float]
 
-    def of(self, groups: Sequence[str]) -> LabelGains:
-        """As a policy reads it, of some groups [1, G]."""
-        return LabelGains(
-            np.array([[self.gains.get(group, 0.0) for group in groups]]),
-            np.array([[self.labels.get(group, 0.0) for group in groups]]),
-        )
+    def of(self, groups: Sequence[str], labels: Floats) -> LabelGains:
+        """As a policy reads it, of some groups [1, G], which have this effective number of labels now [G].
+
+        Labels that arrived since the gains were learned diminish them, as requests in flight do. Otherwise
+        every round until the next learning would request the same scores.
+        """
+        learned = np.array([self.labels.get(group, 0.0) for group in groups])
+        more = np.maximum(labels - learned, 0.0)
+        gains = np.array([self.gains.get(group, 0.0) for group in groups])
+        return LabelGains((gains * diminished(learned, more))[None], (learned + more)[None])
 
 
 def score_gains(

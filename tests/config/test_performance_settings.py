@@ -184,7 +184,7 @@ def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_pat
 
 def test_score_bins_are_fine_at_both_ends_unless_they_are_configured(tmp_path: Path) -> None:
     default = load(tmp_path, {"curve": CURVE}).models["mail"].score_edges
-    assert default[:6] == (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+    assert default[:9] == (1e-6, 1e-5, 1e-4, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
     assert np.allclose(default, 1 - np.array(default)[::-1])
     coarse = load(tmp_path, {"curve": CURVE}, score_bins=4).models["mail"].score_edges
     assert coarse == (0.25, 0.5, 0.75)

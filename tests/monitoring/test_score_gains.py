@@ -35,6 +35,26 @@ def test_precision_needs_labels_of_low_scores_least() -> None:
 def test_groups_are_in_the_order_that_is_asked_for_and_unknown_ones_are_worth_nothing(
     gains: ScoreGains,
 ) -> None:
-    some = gains.of(["[0.9,1]", "unknown", "[0,0.1)"])
+    some = gains.of(["[0.9,1]", "unknown", "[0,0.1)"], np.zeros(3))
     assert np.array_equal(some.gains, [[gains.gains["[0.9,1]"], 0.0, gains.gains["[0,0.1)"]]])
     assert some.labels[0, 1] == 0
+
+
+def test_labels_that_came_since_the_learning_diminish_the_worth_as_requests_in_flight_do(
+    gains: ScoreGains,
+) -> None:
+    learned = np.array([gains.labels[name] for name in NAMES])
+    now = learned.copy()
+    now[2] += 3
+    in_flight = gains.of(NAMES, learned)
+    for _ in range(3):
+        in_flight.expect(np.array([2]))
+    answered = gains.of(NAMES, now)
+    assert answered.gains == pytest.approx(in_flight.gains)
+    assert answered.labels == pytest.approx(in_flight.labels)
+
+
+def test_labels_that_count_less_than_at_the_learning_change_nothing(gains: ScoreGains) -> None:
+    learned = np.array([gains.labels[name] for name in NAMES])
+    fewer = gains.of(NAMES, 0.9 * learned)
+    assert np.array_equal(fewer.gains, gains.of(NAMES, learned).gains)
