@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from service.demo.world import CLASSES, MODEL, RATE
@@ -27,9 +28,32 @@ def half_life_seconds(seconds: float) -> float:
     return seconds / _HALF_LIVES
 
 
-def configuration(
-    *, seconds: float, bootstrap_server: str, redis_url: str, http_port: int, monitoring_port: int, seed: int
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Places:
+    """Where the servers of a demo are, and where Credence listens."""
+
+    bootstrap_server: str
+    redis_url: str
+    http_port: int
+    monitoring_port: int
+
+    def configuration(self, *, seconds: float, seed: int) -> dict[str, Any]:
+        """What every demo of this many seconds configures."""
+        return {
+            "kafka": {
+                "bootstrap_servers": [self.bootstrap_server],
+                # The bundled broker lets a new consumer wait for half of this.
+                "session_timeout_seconds": 6,
+            },
+            "redis": {"url": self.redis_url},
+            "http": {"port": self.http_port, "history_hours": seconds / _SECONDS_PER_HOUR},
+            "monitoring": {"port": self.monitoring_port},
+            "seed": seed,
+            "hash_key": f"{seed:032x}",
+        }
+
+
+def configuration(places: Places, *, seconds: float, seed: int) -> dict[str, Any]:
     """The configuration of a run of this many seconds, for which budgets and the half-life are sized.
 
     `seed` is of Thompson sampling and of which items are drawn.
@@ -43,17 +67,8 @@ def configuration(
         "lease_seconds": 6,
     }
     return {
-        "kafka": {
-            "bootstrap_servers": [bootstrap_server],
-            # The bundled broker lets a new consumer wait for half of this.
-            "session_timeout_seconds": 6,
-        },
-        "redis": {"url": redis_url},
-        "http": {"port": http_port, "history_hours": seconds / 3_600},
-        "monitoring": {"port": monitoring_port},
+        **places.configuration(seconds=seconds, seed=seed),
         "schedule": {"tick_seconds": tick_seconds},
-        "seed": seed,
-        "hash_key": f"{seed:032x}",
         "models": {
             MODEL: {
                 "classes": list(CLASSES),

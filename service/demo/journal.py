@@ -45,6 +45,14 @@ class PredictionsSent(msgspec.Struct, frozen=True, tag="produced"):
     correct: list[bool]  # whether the prediction is true
 
 
+class TransactionsSent(msgspec.Struct, frozen=True, tag="transactions"):
+    """Transactions of the demo of a rare class that were sent together."""
+
+    time: float  # when they were scored, seconds since the epoch
+    count: int
+    frauds: int  # how many of them are fraud
+
+
 class RequestReceived(msgspec.Struct, frozen=True, tag="asked"):
     """A label request that has arrived."""
 
@@ -59,9 +67,11 @@ class LabelSent(msgspec.Struct, frozen=True, tag="answered"):
     time: float
     kind: str
     is_first: bool  # whether it is the first answer to its request, which Credence should count
+    model: str = ""
+    true_class: str | None = None  # as the label has it
 
 
-Entry = Mark | PredictionsSent | RequestReceived | LabelSent
+Entry = Mark | PredictionsSent | TransactionsSent | RequestReceived | LabelSent
 
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode

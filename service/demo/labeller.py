@@ -12,7 +12,7 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -68,14 +68,30 @@ def intentions(request: LabelRequest, truth: str, rng: np.random.Generator) -> l
     return [Intention(prompt, "answer", truth)]
 
 
+Plan = Callable[[LabelRequest], list[Intention]]
+"""What a labeller does with a request, in the order of time."""
+
+
+def human_plan(seed: int) -> Plan:
+    """What people do with images of the world with this seed."""
+    world = World(seed, load_split(seed))
+
+    def plan(request: LabelRequest) -> list[Intention]:
+        item = item_number(request.item_id)
+        rng = np.random.default_rng((seed, 2, item, request.attempt))
+        return intentions(request, world.true_class(item), rng)
+
+    return plan
+
+
 class Labeller:
     """The requests that the labeller saw, and when each is to be answered.
 
     Everything that arrives or is sent goes to the journal.
     """
 
-    def __init__(self, world: World, seed: int, journal: Journal) -> None:
-        self._world, self._seed, self._journal = world, seed, journal
+    def __init__(self, plan: Plan, journal: Journal) -> None:
+        self._plan, self._journal = plan, journal
         # By the time when it is due, and of equal ones by its number.
         self._due: list[tuple[float, int, LabelRequest, Intention]] = []
         self._numbers = count()
@@ -84,9 +100,7 @@ class Labeller:
     def take(self, request: LabelRequest, now: float) -> None:
         """Decide how to answer a request, and when."""
         self._journal.write(RequestReceived(now, request.request_id, request.attempt))
-        item = item_number(request.item_id)
-        rng = np.random.default_rng((self._seed, 2, item, request.attempt))
-        for intention in intentions(request, self._world.true_class(item), rng):
+        for intention in self._plan(request):
             at = now + intention.after_seconds
             heapq.heappush(self._due, (at, next(self._numbers), request, intention))
 
@@ -106,15 +120,17 @@ class Labeller:
                 annotator=ANNOTATOR,
                 time=datetime.fromtimestamp(now, UTC),
             )
-            self._journal.write(LabelSent(now, intention.kind, is_first))
+            self._journal.write(LabelSent(now, intention.kind, is_first, request.model, intention.true_class))
 
 
 _SOURCE = "demo/labeller"
 _POLL_MILLISECONDS = 50
 
 
-def answer_requests(kafka: KafkaSettings, *, seed: int, path: Path = Path(os.devnull)) -> None:
-    """Answer until SIGTERM, with a journal at this path; the seed is that of the producer's world."""
+def answer_requests(
+    kafka: KafkaSettings, plan: Plan, *, models: Collection[str] = (MODEL,), path: Path = Path(os.devnull)
+) -> None:
+    """Answer requests about some models until SIGTERM, with a journal at this path."""
     stop = StopFlag(signal.SIGTERM, signal.SIGINT)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(path))
@@ -123,7 +139,7 @@ def answer_requests(kafka: KafkaSettings, *, seed: int, path: Path = Path(os.dev
         producer = build_producer(kafka, name="demo-labeller")
         stack.callback(producer.close, timeout=3)
         send = sender(producer, kafka.topics.labels)
-        labeller, is_ready = Labeller(World(seed, load_split(seed)), seed, journal), False
+        labeller, is_ready = Labeller(plan, journal), False
         join(consumer, kafka.topics.label_requests)
         while not stop.requested:
             polled = consumer.poll(timeout_ms=_POLL_MILLISECONDS)
@@ -132,7 +148,7 @@ def answer_requests(kafka: KafkaSettings, *, seed: int, path: Path = Path(os.dev
                 journal.write(Mark(LABELLER_READY, time.time()))
             for record in chain.from_iterable(polled.values()):
                 request = LabelRequest.model_validate_json(record.value)
-                if request.model == MODEL:
+                if request.model in models:
                     labeller.take(request, time.time())
             if polled:
                 # Requests that a labeller took before it stopped are issued again; one that could not commit
@@ -155,4 +171,4 @@ def _record(label: Label, now: float) -> Record:
 
 if __name__ == "__main__":
     given = parse_arguments("Answers the demo's label requests.")
-    answer_requests(given.config.kafka, seed=given.seed, path=given.folder / LABELLER_FILE)
+    answer_requests(given.config.kafka, human_plan(given.seed), path=given.folder / LABELLER_FILE)

@@ -60,13 +60,23 @@ class Reading:
     consumed: int = 0  # predictions
 
 
-def parse(text: str, now: float) -> Reading:
-    """Read the text of `/metrics`, in the Prometheus text format, at a time in seconds since the epoch."""
-    samples: dict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
+Samples = dict[str, list[tuple[dict[str, str], float]]]
+"""Labels and values of samples, by the metric's name."""
+
+
+def samples_of(text: str, model: str) -> Samples:
+    """Samples of one model, and of none, in the text of `/metrics`, in the Prometheus text format."""
+    samples: Samples = defaultdict(list)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if sample.labels.get("model", MODEL) == MODEL:
+            if sample.labels.get("model", model) == model:
                 samples[sample.name].append((sample.labels, sample.value))
+    return samples
+
+
+def parse(text: str, now: float) -> Reading:
+    """Read the text of `/metrics` at a time in seconds since the epoch."""
+    samples = samples_of(text, MODEL)
 
     def total(name: str) -> int:
         return int(sum(value for _, value in samples[name]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,7 +38,6 @@ _DECIMALS = 6
 _LOOK_SECONDS = 0.05
 _PERIOD_SECONDS = 0.1
 _LONGEST_BURST_SECONDS = 0.5
-_SOURCE = "demo/digits"
 _SIZES = (1, 1, 1, 9, 1, 1, 16)
 """Predictions per record, cyclically: most records hold one, most predictions come in arrays."""
 
@@ -141,40 +140,52 @@ class PredictionStream:
         ]
         while messages:
             size = next(self._sizes)
-            yield _record(messages[:size], now)
+            yield record_of(messages[:size], now)
             messages = messages[size:]
 
 
-def _record(predictions: list[Prediction], now: float) -> Record:
+def record_of(predictions: list[Prediction], now: float) -> Record:
+    """One record with all of these predictions."""
     messages = [prediction.model_dump_json(exclude_none=True).encode() for prediction in predictions]
     value = messages[0] if len(messages) == 1 else b"[" + b",".join(messages) + b"]"
     first = predictions[0].item_id
     headers = cloudevents_headers(
         event_type=PREDICTION_TYPE,
         event_id=first,
-        source=_SOURCE,
+        source=f"demo/{predictions[0].model}",
         time=datetime.fromtimestamp(now, UTC),
     )
     return first.encode(), value, headers
 
 
+class Stream(Protocol):
+    """A stream of predictions."""
+
+    def start(self, now: float) -> None:
+        """Begin."""
+
+    def records(self, now: float, count: int) -> Iterator[Record]:
+        """Records with the next `count` predictions."""
+
+
 def run(
-    stream: PredictionStream,
+    stream: Stream,
     send: Callable[[Record], None],
     *,
     stop_requested: Callable[[float], bool],
     clock: Callable[[], float],
+    rate: float = RATE,
 ) -> None:
     """Send what is due, every tenth of a second, until asked to stop.
 
     `stop_requested` waits this many seconds, and is True if the stream should stop; `clock` is in seconds
-    since the epoch.
+    since the epoch, and `rate` in predictions per second.
     """
     last = clock()
     stream.start(last)
     while not stop_requested(_PERIOD_SECONDS):
         now = clock()
-        for record in stream.records(now, round(RATE * min(now - last, _LONGEST_BURST_SECONDS))):
+        for record in stream.records(now, round(rate * min(now - last, _LONGEST_BURST_SECONDS))):
             send(record)
         last = now
 
@@ -192,18 +203,35 @@ def produce(
 
     Items are numbered from `first` on. After a fraction of the seconds a camera degrades, and stays so.
     """
+
+    def trained(journal: Journal) -> PredictionStream:
+        digits = load_split(seed)
+        classifier = Classifier(digits.training_images, digits.training_classes)
+        return PredictionStream(World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first)
+
+    publish(kafka, trained, path=path, may_begin=may_begin)
+
+
+def publish(
+    kafka: KafkaSettings,
+    make: Callable[[Journal], Stream],
+    *,
+    path: Path,
+    may_begin: Callable[[], bool],
+    rate: float = RATE,
+) -> None:
+    """Make a stream with a journal at this path, and send it until SIGTERM, once it may begin."""
     stop = StopFlag(signal.SIGTERM, signal.SIGINT)
-    digits = load_split(seed)
-    classifier = Classifier(digits.training_images, digits.training_classes)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(path))
+        stream = make(journal)
         producer = build_producer(kafka, name="demo-producer")
         stack.callback(producer.close, timeout=3)
-        stream = PredictionStream(World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first)
         journal.write(Mark(PRODUCER_READY, time.time()))
         while not may_begin() and not stop.wait(_LOOK_SECONDS):
             pass
-        run(stream, sender(producer, kafka.topics.predictions), stop_requested=stop.wait, clock=time.time)
+        send = sender(producer, kafka.topics.predictions)
+        run(stream, send, stop_requested=stop.wait, clock=time.time, rate=rate)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.demo.journal import LABELLER_FILE, Journal, JournalReader, LabelSent, RequestReceived
-from service.demo.labeller import Intention, Labeller, intentions
+from service.demo.labeller import Intention, Labeller, human_plan, intentions
 from service.demo.world import CLASSES, World, item_id, load_split
 from service.domain.messages import LabelRequest
 
@@ -71,11 +71,9 @@ def world() -> World:
     return World(1, load_split(1))
 
 
-def test_labels_leave_the_desk_when_due_and_are_written_down_once_as_first(
-    world: World, tmp_path: Path
-) -> None:
+def test_labels_leave_the_desk_when_due_and_are_written_down_once_as_first(tmp_path: Path) -> None:
     with Journal(tmp_path / LABELLER_FILE) as journal:
-        desk = Labeller(world, 1, journal)
+        desk = Labeller(human_plan(1), journal)
         for number in range(300):
             desk.take(request(number), now=1_000.0)
         assert list(desk.labels(1_000.1)) == []
@@ -93,7 +91,7 @@ def test_labels_leave_the_desk_when_due_and_are_written_down_once_as_first(
 
 def test_the_last_word_on_every_item_is_the_truth(world: World, tmp_path: Path) -> None:
     with Journal(tmp_path / LABELLER_FILE) as journal:
-        desk = Labeller(world, 1, journal)
+        desk = Labeller(human_plan(1), journal)
         for number in range(300):
             desk.take(request(number), now=0.0)
         last = {label.item_id: label for label in desk.labels(100.0) if label.kind != "skip"}

@@ -15,7 +15,8 @@ from service.demo.journal import Mark, PredictionsSent
 from service.demo.metrics import GroupReading, Reading
 from service.demo.observer import Observer
 from service.demo.process import StopFlag
-from service.demo.run import MISUSED, run_demo
+from service.demo.run import run_demo
+from service.demo.stage import MISUSED
 from service.demo.view import compact_line, render
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from scipy import special
 
 from service.config.settings import Settings
-from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA, configuration
+from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA, Places, configuration
 from service.demo.journal import (
     History,
     LabelSent,
@@ -373,14 +373,8 @@ def test_metrics_before_the_first_snapshot_are_an_empty_reading() -> None:
 
 @pytest.mark.parametrize("seconds", [20.0, 90.0, 3_600.0])
 def test_the_configuration_is_valid_for_runs_of_any_length(seconds: float) -> None:
-    document = configuration(
-        seconds=seconds,
-        bootstrap_server="127.0.0.1:1",
-        redis_url="redis://127.0.0.1:2/0",
-        http_port=3,
-        monitoring_port=4,
-        seed=1,
-    )
+    places = Places("127.0.0.1:1", "redis://127.0.0.1:2/0", http_port=3, monitoring_port=4)
+    document = configuration(places, seconds=seconds, seed=1)
     model = Settings.model_validate(document).models["digits"]
     assert model.alerts.min_accuracy == MIN_ACCURACY
     assert model.traffic_half_life_days == pytest.approx(seconds / 18 / 86_400)
