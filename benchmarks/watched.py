@@ -7,14 +7,15 @@ labels stand in a ledger, and `performance_facts` tells what the performance is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.known_classifiers import Classifier
+from benchmarks.known_classifiers import Items
 from service.app.pool_sizing import asked_pools
 from service.config.assessments import PerformanceSettings
 from service.config.settings import Settings
+from service.domain.arrays import Floats
 from service.domain.grouping_pool import EMPTY_SKETCH, GroupingPool
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey
@@ -51,6 +52,17 @@ def _settings(threshold: float, regions: int, changes: Mapping[str, Any]) -> Set
     return Settings.model_validate({"models": {"mail": model}})
 
 
+class Source(Protocol):
+    """Where scored items come from."""
+
+    @property
+    def shifts(self) -> Floats:
+        """One number for every region."""
+
+    def items(self, count: int, rng: np.random.Generator) -> Items:
+        """So many items."""
+
+
 class Watched:
     """Predictions come, and labels are asked for and answered.
 
@@ -66,7 +78,7 @@ class Watched:
 
     def __init__(
         self,
-        classifier: Classifier,
+        classifier: Source,
         threshold: float,
         rng: np.random.Generator,
         *,

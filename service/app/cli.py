@@ -215,7 +215,8 @@ def _add_files(parser: argparse.ArgumentParser, directory: str) -> None:
 def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
     about = """\
 Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
-cameras half-way, and watch Credence detect it with few labels."""
+cameras half-way, and watch Credence detect it with few labels. With --rare, one transaction in 500 is fraud,
+and the recall of a classifier is estimated from 200 labels: chosen by the policy adaptive, and at random."""
     text = "run a demo with a real classifier, and its own broker and Redis"
     demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
     demo.add_argument(
@@ -224,6 +225,11 @@ cameras half-way, and watch Credence detect it with few labels."""
         choices=["producer", "labeller"],
         help="run only this part, with the Kafka of the configuration, until it is stopped; the whole demo "
         "brings its own servers and configuration",
+    )
+    demo.add_argument(
+        "--rare",
+        action="store_true",
+        help="run the demo of a rare class: one item in 500 is positive",
     )
     demo.add_argument(
         "--seconds",
@@ -235,7 +241,7 @@ cameras half-way, and watch Credence detect it with few labels."""
         "--seed",
         type=int,
         default=os.environ.get("DEMO_SEED", "1"),
-        help="seed of images, cameras, draws and answers (default: $DEMO_SEED, else 1)",
+        help="seed of what is streamed, draws and answers (default: $DEMO_SEED, else 1)",
     )
 
 

@@ -68,6 +68,7 @@ class LabelSent(msgspec.Struct, frozen=True, tag="answered"):
     kind: str
     is_first: bool  # whether it is the first answer to its request, which Credence should count
     model: str = ""
+    item_id: str = ""
     true_class: str | None = None  # as the label has it
 
 

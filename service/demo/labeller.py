@@ -120,7 +120,8 @@ class Labeller:
                 annotator=ANNOTATOR,
                 time=datetime.fromtimestamp(now, UTC),
             )
-            self._journal.write(LabelSent(now, intention.kind, is_first, request.model, intention.true_class))
+            about = request.model, request.item_id, intention.true_class
+            self._journal.write(LabelSent(now, intention.kind, is_first, *about))
 
 
 _SOURCE = "demo/labeller"
