@@ -1,1 +1,1 @@
-"""`credence demo`: the whole loop on this machine, with digits, two cameras and a labeller."""
+"""`credence demo`: the whole loop on this machine, with digits and two cameras, or with rare frauds."""
