@@ -17,11 +17,11 @@ from service.app.monitor_wiring import read_snapshots
 from service.app.plain_text import plain
 from service.app.wiring import connect
 from service.config.assessments import PolicySettings
+from service.config.evidence import is_certifiable, most_certified
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError, CredenceError
 from service.serving.documents.certificates import Gate, GroupingGate, Outcome, gate
-from service.statistics.certificates import MOST_TARGET
 
 EXIT_CODES: Final[Mapping[Outcome, int]] = {"shown": 0, "missed": 1, "undecided": 2}
 _COMMAND_LINE = "the command line"
@@ -68,11 +68,11 @@ def _groupings(settings: Settings, model: str, chosen: list[str] | None) -> list
         raise refused("--model", f"unknown model {model!r}; configured: {', '.join(sorted(settings.models))}")
     known, asked = settings.cell_space(model).groupings, settings.models[model]
     possible = sorted(name for name, by in known.items() if by.has_threshold)
-    if (least := asked.alerts.min_accuracy) is None or not 0 < least <= MOST_TARGET:
-        raise refused(
-            "--model", f"set models.{model}.alerts.min_accuracy, above 0 and at most {MOST_TARGET:g}"
-        )
-    if not asked.labels_per_item.has_evidence or asked.labels_per_item.learns_bound:
+    labels = asked.labels_per_item
+    if not is_certifiable(asked.alerts.min_accuracy, labels):
+        most = most_certified(labels)
+        raise refused("--model", f"set models.{model}.alerts.min_accuracy, above 0 and at most {most:g}")
+    if not labels.has_evidence or labels.learns_bound:
         problem = f"labels may be wrong: set models.{model}.labels_per_item.max_error to a number"
         raise refused("--model", problem)
     for name in chosen or ():

@@ -17,6 +17,7 @@ from service.config.assessments import (
     ErrorRateSettings,
     PerformanceSettings,
 )
+from service.config.evidence import EvidenceSettings
 from service.config.forgetting import RUN_LENGTH_OF_SAMPLES, ForgettingSettings
 from service.config.labels_per_item import LabelsPerItem
 from service.config.score_bins import checked_bins, inner_edges
@@ -103,16 +104,6 @@ class ReferenceSettings(Frozen):
     label_share: Probability = 0.5
     """while groups lack reference labels, share of every assessment's requests that goes to these groups of
     its grouping, in equal parts; 0 leaves all requests to the policy"""
-
-
-class EvidenceSettings(Frozen):
-    """Error rate of confirmed findings, under continuous monitoring."""
-
-    alpha: float = Field(default=0.05, ge=1e-6, le=0.5)
-    """false discovery rate of all confirmed findings about a model at any one time. It also bounds the
-    probability that anything is ever confirmed while nothing is wrong, that a certificate is ever given
-    although a group misses `alerts.min_accuracy`, and that a group's confidence sequence ever misses its
-    accuracy"""
 
 
 class DriftSettings(Frozen):

@@ -16,6 +16,7 @@ from service.config.assessments import (
     PerformanceSettings,
     PolicySettings,
 )
+from service.config.evidence import is_certifiable, most_certified
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.settings import Settings
 from service.config.types import Problems
@@ -149,9 +150,11 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
 def _certificate_problems(at: str, model: ModelSettings, assessment: PolicySettings) -> Problems:
     """Why the policy `certify` could never reach a certificate."""
     problems: Problems = []
-    if model.alerts.min_accuracy is None or not 0 < model.alerts.min_accuracy < 1:
-        problems.append((at, "certify requires `alerts.min_accuracy`, above 0 and below 1"))
-    if not model.labels_per_item.has_evidence or model.labels_per_item.learns_bound:
+    labels = model.labels_per_item
+    if not is_certifiable(model.alerts.min_accuracy, labels):
+        most = most_certified(labels)
+        problems.append((at, f"certify requires `alerts.min_accuracy`, above 0 and at most {most:g}"))
+    if not labels.has_evidence or labels.learns_bound:
         problems.append((at, "certify requires `labels_per_item.max_error`, a number, if labels err"))
     if assessment.asked_grouping in (SCORE_BIN, POSITIVE_SCORE, VOTES):
         problems.append(

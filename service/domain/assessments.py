@@ -28,6 +28,11 @@ Aim = Literal["f1", "precision", "recall", "false_positive_rate", "curve"]
 LabelledRate = Literal["false_positive_rate", "false_negative_rate", "true_positive_rate", "precision"]
 RateName = LabelledRate | Literal["selection_rate"]
 
+MOST_TARGET: Final = 1 - 1e-6
+"""The highest share of labels that a certificate can require to agree with predictions.
+
+More takes millions of labels, and predictive probabilities are not so exact."""
+
 METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
     "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
     "identification": ("accuracy", "calibration", "cost"),

@@ -14,13 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
+from service.config.evidence import certificate_target
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.cells import OTHER
 from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
-from service.statistics.certificates import MOST_TARGET, CertificateTest, Collected
+from service.statistics.certificates import CertificateTest, Collected
 from service.statistics.grouped_e_processes import GroupEvidence
 from service.store.references import ReferenceWindow
 
@@ -69,17 +70,9 @@ def kept_with(certificate: Certificate | None, state: GroupEvidence) -> GroupEvi
 
 
 def certificate_test(settings: ModelSettings, *, has_threshold: bool) -> CertificateTest | None:
-    """The test of groups whose accuracy has a threshold; None without one that can be shown to be met.
-
-    Labels may be wrong: of incorrect predictions, at most a share of them is, and agrees. A share that is
-    learned moves while bets run, and would make another test of each.
-    """
-    least, labels = settings.alerts.min_accuracy, settings.labels_per_item
-    if least is None or not has_threshold or not labels.has_evidence or labels.learns_bound:
-        return None
-    target = least + (1 - least) * labels.wrong_labels
-    # Every group is shown to exceed 0 by one label, and none ever to reach 1.
-    return CertificateTest(target) if 0 < target <= MOST_TARGET else None
+    """The test of groups whose accuracy has a threshold; None without one that can be shown to be met."""
+    target = certificate_target(settings.alerts.min_accuracy, settings.labels_per_item)
+    return None if target is None or not has_threshold else CertificateTest(target)
 
 
 def first_labels(settings: ModelSettings, *, has_threshold: bool) -> float:

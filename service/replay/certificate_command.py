@@ -10,13 +10,14 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Floats
+from service.domain.assessments import MOST_TARGET
 from service.domain.errors import RecordingError
 from service.replay import engine
 from service.replay.pool import Pool
 from service.replay.study import RUNS_AT_ONCE, beliefs_before
 from service.replay.tables import Cell, Report, Table
 from service.replay.workers import Workers, batches
-from service.statistics.certificates import MOST_TARGET, RunningCertificates
+from service.statistics.certificates import RunningCertificates
 from service.statistics.questions import Question
 from service.statistics.tasks import TASKS
 

@@ -26,9 +26,6 @@ from service.statistics.e_processes import log_arrival_weights, log_e_below
 _SHIFTS: Final = (-0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # of priors, from the target's logit
 _STRENGTHS: Final = (10.0, 100.0, 1000.0)  # pseudo-labels of a prior: the more, the more alike groups are
 _AT_ONCE: Final = 1 << 14  # labels per portion, which bounds the memory of intermediate arrays
-MOST_TARGET: Final = 1 - 1e-6
-"""The highest target: more takes millions of labels, and predictive probabilities are not so exact."""
-
 _LEAST_GAIN: Final = 1e-12  # of a label, in nats, if a group is to reach any level
 
 
@@ -49,7 +46,7 @@ class Collected(NamedTuple):
 class CertificateTest:
     """Tests whether labels agree with more than a share `target` of every group's predictions.
 
-    It is in (0, MOST_TARGET].
+    It is in (0, 1 - 1e-6]: predictive probabilities are not exact enough for more.
     """
 
     target: float

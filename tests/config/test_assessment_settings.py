@@ -12,7 +12,7 @@ from service.app.docgen.configuration import configuration_page
 from service.config.assessments import ASSESSMENTS, EstimationSettings
 from service.config.loader import load_settings
 from service.config.settings import Settings
-from service.domain.assessments import METRICS, Task
+from service.domain.assessments import METRICS, MOST_TARGET, Task
 from service.domain.errors import ConfigurationError
 
 REQUIRED: dict[Task, dict[str, Any]] = {
@@ -156,6 +156,15 @@ def test_the_page_says_nothing_of_tasks_where_all_accept_a_key() -> None:
     [
         ({}, "class", "alerts.min_accuracy"),
         ({"alerts": {"min_accuracy": 1.0}}, "class", "alerts.min_accuracy"),
+        ({"alerts": {"min_accuracy": 1 - 1e-7}}, "class", "at most 0.999999"),
+        (
+            {
+                "alerts": {"min_accuracy": MOST_TARGET},
+                "labels_per_item": {"reliability": 0.9, "max_error": 0.2},
+            },
+            "class",
+            "alerts.min_accuracy",
+        ),
         ({"alerts": {"min_accuracy": 0.9}}, "score_bin", "not by score"),
         (
             {"alerts": {"min_accuracy": 0.9}, "labels_per_item": {"most": 2}},

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from test_evidence_checkpoint import LIMIT, MODEL, REGIONS, index_of, ledger_of, outcome, request
 
 from service.config.model import ModelSettings
+from service.domain.assessments import MOST_TARGET
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.certificate import Certificate
 from service.monitoring.model_evidence import due_checkpoint, model_evidence
-from service.statistics.certificates import MOST_TARGET
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
 from service.store.references import ReferenceWindow
