@@ -21,7 +21,7 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_marks import Mark, Timeline, open_mark
 from service.domain.traffic_tables import tables
-from service.monitoring.assessment_snapshot import acquisition_state, select_groups
+from service.monitoring.acquisition import acquisition_state, select_groups
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger

@@ -24,7 +24,7 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_marks import ShardMarks
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
-from service.monitoring.assessment_snapshot import acquisition_state
+from service.monitoring.acquisition import acquisition_state
 from service.monitoring.background_performance import POOLED_SCORES
 from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
 from service.monitoring.group_index import GroupIndex

@@ -11,15 +11,12 @@ import numpy as np
 from service.config.assessments import AssessmentSettings
 from service.domain.arrays import Flags
 from service.domain.cells import AGREE, DISAGREE
-from service.monitoring.assessment_snapshot import (
-    AcquisitionState,
-    AssessmentSnapshot,
-    acquisition_state,
-    select_groups,
-)
+from service.monitoring.acquisition import AcquisitionState, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.further_labels import FurtherLabels
 from service.monitoring.gold_requests import GoldQueue
 from service.monitoring.request_builder import Drawer, RequestBuilder
+from service.monitoring.round_draws import RoundDraws
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
 from service.store.labelled_items import LabelledItem
@@ -96,10 +93,10 @@ class RequestIssuer:
         ended = self.requests.renew(epoch=epoch, renewals=renewals, now=now)
         found: dict[str, _Issued] = {}
         if snapshot is not None and traffic is not None:
-            again = self.further.wanted(epoch=epoch, now=now)
+            again, drawn = self.further.wanted(epoch=epoch, now=now), RoundDraws()
             for name, settings in self.builder.settings.assessments.items():
                 found[name] = self._ask_for(
-                    name, settings, snapshot, traffic, again.get(name, ()), epoch=epoch, now=now
+                    name, settings, snapshot, traffic, again.get(name, ()), drawn=drawn, epoch=epoch, now=now
                 )
         return Round(
             issued={name: one.issued for name, one in found.items()},
@@ -119,12 +116,14 @@ class RequestIssuer:
         traffic: TrafficFacts,
         labelled: Sequence[LabelledItem],
         *,
+        drawn: RoundDraws,
         epoch: int,
         now: float,
     ) -> _Issued:
         """Requests for new items, and for some that were `labelled` and that somebody else is to label.
 
-        These come first: what is known of the others depends on how reliable people are.
+        These come first: what is known of the others depends on how reliable people are. `drawn` counts what
+        was drawn in this round.
         """
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
         grouping = snapshot.groupings.get(drawn_for)
@@ -155,7 +154,9 @@ class RequestIssuer:
             draws = _found(draw(planned[:wanted].tolist()))
         elif (challenge := snapshot.challenges.get(name)) is not None:
             draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
-        elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight, state.gains)):
+        elif grouping and (
+            asking := acquisition_state(settings, grouping, drawn.awaited(state), state.gains)
+        ):
             wants = _Wanted(available, reserve, most)
             draws, aimed, filled = self._follow(draw, asking, state, wants)
             wanted = wants.any_group(min(reserve, aimed)) + min(reserve, aimed)
@@ -177,6 +178,7 @@ class RequestIssuer:
             now=now,
             draws=draws,
         )
+        drawn.add(drawn_for, draws, statuses)
         return _Issued(
             issued=statuses.count("issued"),
             aimed=statuses[:aimed].count("issued"),

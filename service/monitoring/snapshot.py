@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy as np
 from service.config.assessments import AssessmentSettings
 from service.config.model import ModelSettings
 from service.monitoring.absent_learning import LearnedAccuracies
+from service.monitoring.acquisition import open_draws
 from service.monitoring.annotator_estimates import LabellingEstimates, labelling_estimates
 from service.monitoring.annotator_watch import LearnedAnnotators
 from service.monitoring.assessment_results import assessment_results
@@ -214,6 +215,7 @@ def take_snapshot(
     )
     gains = {name: one.gains for name, one in performances.items()}
     gains |= {name: one.gains for name, one in found.error_rates.items()}
+    drawn = open_draws(settings, requests)
     assessments = {
         name: assessment_snapshot(
             name,
@@ -223,7 +225,8 @@ def take_snapshot(
             interval=settings.interval,
             now=now,
             rng=rng,
-            filling=_filling(settings, assessment, groupings, requests, suspected),
+            drawn=drawn[assessment.asked_grouping],
+            filling=_filling(settings, assessment, groupings, drawn, suspected),
             aim=suspected_aim(suspected[assessment.asked_grouping], settings.drift.label_share)
             if assessment.asked_grouping in groupings
             else None,
@@ -278,14 +281,11 @@ def _filling(
     settings: ModelSettings,
     assessment: AssessmentSettings,
     groupings: Mapping[str, GroupingSnapshot],
-    requests: RequestFacts,
+    drawn: Mapping[str, Sequence[OpenRequest]],
     suspected: Mapping[str, Suspects],
 ) -> ReferenceFilling | None:
     """What the references of the grouping that an assessment asks by still need."""
     name = assessment.asked_grouping
     if name not in groupings or not settings.labels_per_item.has_evidence:
         return None
-    asking = {other for other, each in settings.assessments.items() if each.asked_grouping == name}
-    usual = [one for one in requests.of_new_items.values() if not one.gold]
-    opened = [each for one in usual for each in (one, *one.shared) if each.assessment in asking]
-    return reference_filling(assessment, settings.reference, groupings[name], opened, suspected[name])
+    return reference_filling(assessment, settings.reference, groupings[name], drawn[name], suspected[name])

@@ -8,7 +8,7 @@ import pytest
 from snapshots import BUDGET, snapshot
 
 from service.domain.assessments import Policy
-from service.monitoring.assessment_snapshot import FEWEST_PREDICTIONS
+from service.monitoring.acquisition import FEWEST_PREDICTIONS
 
 FEW = FEWEST_PREDICTIONS - 1
 
