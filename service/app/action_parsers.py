@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from service.domain.times import HOW_TIMES_ARE_WRITTEN, moment
-from service.replay.option_types import share
 
 
 def add_command(
@@ -238,7 +237,7 @@ is not valid, or Redis is unreachable.
 
 examples:
   credence gate --model animals
-  credence gate --model animals --grouping region --least-share 0.01 --junit gate.xml
+  credence gate --model animals --grouping region --junit gate.xml
 """
 
 
@@ -254,13 +253,6 @@ def add_gate(commands: Any, configured: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME",
         help="repeatable (default: all groupings with a threshold that assessments request labels for)",
-    )
-    parser.add_argument(
-        "--least-share",
-        type=share,
-        default=0.0,
-        metavar="SHARE",
-        help="leave out groups with a smaller share of the traffic, `__other__` too (default: 0, none)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(

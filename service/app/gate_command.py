@@ -35,7 +35,7 @@ def run_gate(options: argparse.Namespace) -> int:
         settings = load_settings(options.config, os.environ)
         groupings = _groupings(settings, options.model, options.grouping)
         [snapshot] = read_snapshots(settings, connect(settings), [options.model])
-        found = gate(snapshot, groupings, least_share=options.least_share)
+        found = gate(snapshot, groupings)
         if options.junit is not None:
             options.junit.write_bytes(junit(found))
     except (CredenceError, OSError) as error:

@@ -12,13 +12,17 @@ from service.domain.assessments import MOST_TARGET
 
 
 class EvidenceSettings(Frozen):
-    """Error rate of confirmed findings, under continuous monitoring."""
+    """Error rate of confirmed findings, under continuous monitoring, and which groups certificates need."""
 
     alpha: float = Field(default=0.05, ge=1e-6, le=0.5)
     """false discovery rate of all confirmed findings about a model at any one time. It also bounds the
     probability that anything is ever confirmed while nothing is wrong, that a certificate is ever given
     although a group misses `alerts.min_accuracy`, and that a group's confidence sequence ever misses its
     accuracy"""
+    certificate_least_share: float = Field(default=0.0, ge=0, lt=1)
+    """least share of the model's traffic with which a certificate needs a group. The policy `certify`, status
+    page and `credence gate` leave out groups with a smaller one, and `__other__` too. By default a
+    certificate needs all groups that have traffic"""
 
 
 def most_certified(labels: LabelsPerItem) -> float:

@@ -35,7 +35,7 @@ _DECIDED_GROUPS = 20_000  # decisions times groups, where groups are very many
 _DECIDED_ENTRIES = 200_000  # the same, where a decision reads the whole confusion matrix
 
 FEWEST_PREDICTIONS = 5
-"""Predictions from which a policy may name a group, if it may name any that has them.
+"""Predictions from which a policy other than `certify` may name a group, if it may name any that has them.
 
 Values of an attribute that were seen once are so uncertain that they would take all labels."""
 
@@ -86,7 +86,8 @@ def acquisition_state(
     available, relevant = weights > 0, task.relevant(1)
     if relevant is not None:
         available &= relevant
-    if (large := available & (grouping.predictions >= FEWEST_PREDICTIONS)).any():
+    large = available & (grouping.predictions >= FEWEST_PREDICTIONS)
+    if settings.policy != "certify" and large.any():  # a certificate needs small groups, too
         available = large
     situation = Situation(beliefs, weights, available, _labels_left(grouping))
     for group in np.repeat(np.arange(len(grouping.groups)), awaited.astype(np.intp)):
@@ -97,14 +98,15 @@ def acquisition_state(
 def _labels_left(grouping: GroupingSnapshot) -> Floats:
     """Labels that every group lacks for a certificate [1, G], without those that are given and wait to count.
 
-    `OTHER` lacks none, as it has no evidence. Nor does any group if one is confirmed to miss its target:
-    there is no certificate then.
+    `OTHER` lacks none, as it has no evidence, nor do groups that certificates leave out. No group lacks any
+    if one of the others is confirmed to miss its target: there is no certificate then.
     """
     evidence, left = grouping.evidence, np.full(len(grouping.groups), grouping.first_labels)
     if evidence is not None and evidence.certificate is not None:
         left = np.maximum(evidence.certificate.labels_left - evidence.certificate.waiting, 0.0)
-        left[:] = np.where(evidence.confirmed["below_threshold"].any(), 0.0, left)
-    left[[name == OTHER for name in grouping.groups]] = 0.0
+        if (evidence.confirmed["below_threshold"] & grouping.in_certificate).any():
+            left[:] = 0.0
+    left[~grouping.in_certificate | np.array([name == OTHER for name in grouping.groups])] = 0.0
     return left[None]
 
 

@@ -98,6 +98,7 @@ class GroupingSnapshot:
     unanswered: Floats  # share of the ended requests of its items that have no label; NaN without any
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
+    in_certificate: Flags  # whether a certificate needs the group: it has enough of the traffic
     first_labels: float  # that a group lacks for a certificate before the first label of the grouping
     # groups whose accuracy has changed, by name: labels from before count little
     change_points: Mapping[str, DetectedChange]
@@ -106,10 +107,10 @@ class GroupingSnapshot:
     def certificate_labels(self) -> Floats | None:
         """Labels that every group lacks for the certificate [G], where labels were requested for it.
 
-        Infinite if the group is not expected to meet the threshold; None without one.
+        Infinite if the group is not expected to meet the threshold, or left out; None without a threshold.
         """
         certificate = None if self.evidence is None else self.evidence.certificate
-        return None if certificate is None else certificate.labels_left
+        return None if certificate is None else np.where(self.in_certificate, certificate.labels_left, np.inf)
 
     @property
     def cost(self) -> Estimate | None:
@@ -185,6 +186,7 @@ def grouping_snapshot(
         unanswered=unanswered,
         positive=positive,
         evidence=evidence,
+        in_certificate=(beliefs.shares > 0) & (beliefs.shares >= settings.evidence.certificate_least_share),
         first_labels=first_labels(settings, has_threshold=by.has_threshold),
         change_points=change_points,
     )

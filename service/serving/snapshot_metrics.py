@@ -110,8 +110,8 @@ GROUPING = MetricTable[GroupingSnapshot](_GROUPING, (
         "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_failing),
     Metric("credence_grouping_traffic_share_meeting_ratio", "ratio", "Share of the traffic in groups that meet alerts.min_accuracy, including those in "
         "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_meeting),
-    Metric("credence_grouping_certificate_needed_labels", "labels", "Labels that all groups together lack, on average, until each is shown to meet alerts.min_accuracy (the certificate), valid at every moment; 0 once it is given. "
-        "Absent without a threshold or labels, and while a group is not expected to meet it, or cannot be shown to.", lambda grouping: None if (left := grouping.certificate_labels) is None else left[grouping.beliefs.shares > 0].sum(), off_dashboards="the status page and `credence gate` say which groups lack them"),
+    Metric("credence_grouping_certificate_needed_labels", "labels", "Labels that all groups of the certificate together lack, on average, until each is shown to meet alerts.min_accuracy (the certificate), valid at every moment; 0 once it is given. "
+        "Absent without a threshold or labels, and while a group is not expected to meet it, or cannot be shown to.", lambda grouping: None if (left := grouping.certificate_labels) is None else left[grouping.in_certificate].sum(), off_dashboards="the status page and `credence gate` say which groups lack them"),
 ))
 WEAKEST = MetricTable[WeakestSnapshot](_GROUPING, (
     Metric("credence_grouping_weakest_accuracy_lower_ratio", "ratio", "Lower end of the credible interval of the accuracy of the weakest group, whichever it is; absent for a single group and for score bins.", lambda weakest: weakest.lower),

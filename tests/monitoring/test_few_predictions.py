@@ -1,30 +1,49 @@
-"""Groups of which almost nothing is predicted ask for no labels, unless there are no others."""
+"""Groups of which almost nothing is predicted ask for no labels, unless something needs them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from snapshots import BUDGET, snapshot
 
 from service.domain.assessments import Policy
-from service.monitoring.acquisition import FEWEST_PREDICTIONS
+from service.monitoring.acquisition import FEWEST_PREDICTIONS, next_label_probabilities
 
 FEW = FEWEST_PREDICTIONS - 1
+NEEDED = {"alerts": {"min_accuracy": 0.8}, "reference": {"label_share": 0.0}}
 
 
-def next_classes(predictions: list[int], **settings: Any) -> set[str]:
+def next_classes(predictions: list[int], *, model: dict[str, Any] | None = None, **settings: Any) -> set[str]:
     """Classes that may be asked next, without any label; predictions are by class and score bin."""
     task = {"grouping": "class", "budget": BUDGET} | settings
-    state = snapshot(0, predictions=predictions, assessments={"ask": task}).assessments["ask"]
+    state = snapshot(0, predictions=predictions, assessments={"ask": task}, **(model or {})).assessments[
+        "ask"
+    ]
     assert state.next is not None
     return {group for group, chance in zip(state.groups, state.next, strict=True) if chance > 0}
 
 
-@pytest.mark.parametrize("policy", [each for each in get_args(Policy) if each != "adaptive"])
+@pytest.mark.parametrize("policy", [each for each in get_args(Policy) if each not in {"adaptive", "certify"}])
 @pytest.mark.parametrize("task", ["estimation", "identification"])
 def test_a_group_of_few_predictions_is_not_asked(policy: str, task: str) -> None:
     assert "cat" not in next_classes([FEW, 0, 10, 30, 10, 30], policy=policy, task=task)
+
+
+def test_certify_asks_a_group_of_few_predictions_because_the_certificate_needs_it() -> None:
+    assert "cat" in next_classes([FEW, 0, 10, 30, 10, 30], policy="certify", model=NEEDED)
+
+
+def test_certify_asks_no_group_that_certificates_leave_out() -> None:
+    task = {"grouping": "class", "budget": BUDGET, "policy": "certify"}
+    taken = snapshot(0, assessments={"ask": task}, **NEEDED)
+    grouping = replace(taken.groupings["class"], in_certificate=np.array([False, True, True]))
+    settings, rng = taken.assessments["ask"].settings, np.random.default_rng(1)
+    chances = next_label_probabilities(settings, grouping, np.zeros(3), rng)
+    assert chances is not None
+    assert [chance > 0 for chance in chances] == [False, True, True]
 
 
 @pytest.mark.parametrize("task", ["estimation", "identification"])

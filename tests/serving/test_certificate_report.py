@@ -77,18 +77,32 @@ def test_the_terminal_says_how_many_labels_are_lacking() -> None:
     assert "No certificate yet" in console.file.getvalue()
 
 
+def left_out(snapshot: ModelSnapshot, group: str) -> ModelSnapshot:
+    """The same, where certificates leave out a class."""
+    grouping = snapshot.groupings["class"]
+    needed = np.array([name != group for name in grouping.groups])
+    return replace(
+        snapshot, groupings=snapshot.groupings | {"class": replace(grouping, in_certificate=needed)}
+    )
+
+
+def test_page_and_gate_leave_out_the_same_groups() -> None:
+    found = left_out(taken((9.0, 9.0, 0.0)), "owl")
+    assert sentence(found).startswith("Certificate: All 2 groups are shown to meet 80%")
+    groups = {one.group: one.certificate_labels for one in group_table(found, "class").groups}
+    assert groups == {"cat": 0, "dog": 0, "owl": None}
+
+
 def test_groups_with_too_little_traffic_are_left_out_of_a_gate() -> None:
     found = taken((9.0, 9.0, 0.0))
-    grouping = found.groupings["class"]
-    beliefs = replace(grouping.beliefs, shares=np.array([0.6, 0.39, 0.01]))
-    found = replace(found, groupings=found.groupings | {"class": replace(grouping, beliefs=beliefs)})
-    assert gate(found, ["class"], least_share=0.0).outcome == "undecided"
-    left = gate(found, ["class"], least_share=0.02)
+    assert gate(found, ["class"]).outcome == "undecided"
+    found = left_out(found, "owl")
+    left = gate(found, ["class"])
     assert left.outcome == "shown"
     assert [one.outcome for one in left.groupings[0].group_certificates] == ["shown", "shown", "excluded"]
 
 
 def test_several_groupings_are_shown_once_all_are() -> None:
     found = taken((9.0, 9.0, 9.0))
-    assert gate(found, ["class"], least_share=0.0).outcome == "shown"
-    assert gate(found, ["class", "all"], least_share=0.0).outcome == "undecided"
+    assert gate(found, ["class"]).outcome == "shown"
+    assert gate(found, ["class", "all"]).outcome == "undecided"

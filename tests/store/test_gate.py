@@ -63,6 +63,14 @@ class Pipeline:
         self.labels = 0
         self.requests: dict[int, str] = {}  # ids of requests, by item
 
+    def configure(self, **sections: Any) -> None:
+        """Start again with other settings of the model."""
+        document = json.loads(self.config.read_text(encoding="utf-8"))
+        document["models"]["m"] |= sections
+        self.config.write_text(json.dumps(document), encoding="utf-8")
+        self.site = Site(self.site.connection, document["models"])
+        self._monitor = self.site.monitor("m")
+
     def predict(self, count: int, regions: tuple[str, ...] = REGIONS) -> None:
         self.site.take_in(stream(self.offset, count, regions))
         self.offset += count
@@ -179,9 +187,20 @@ def test_groups_with_little_traffic_can_be_left_out(pipeline: Pipeline) -> None:
     pipeline.rounds(6)
     pipeline.predict(2, ("east",))
     assert pipeline.gate()[0] == 2
-    code, text = pipeline.gate("--least-share", "0.01")
+    pipeline.configure(evidence={"alpha": 0.5, "certificate_least_share": 0.01})
+    code, text = pipeline.gate()
     assert code == 0
     assert "99.7% of the traffic" in text
+
+
+def test_a_group_that_is_left_out_and_misses_the_threshold_does_not_stop_requests(pipeline: Pipeline) -> None:
+    pipeline.configure(evidence={"alpha": 0.5, "certificate_least_share": 0.05})
+    pipeline.predict(80, (*REGIONS, "east"))
+    pipeline.rounds(6, is_correct=lambda item: item % 4 < 3)
+    assert pipeline.gate()[0] == 1
+    pipeline.predict(900)
+    pipeline.rounds(6)
+    assert pipeline.gate()[0] == 0
 
 
 def test_a_certificate_is_withdrawn_if_labels_are_corrected(pipeline: Pipeline) -> None:

@@ -26,7 +26,7 @@ class GroupCertificate(Document):
     group: str
     outcome: Outcome = Field(
         description="`shown` to meet the threshold; `missed`: confirmed to be below it; `undecided`; or "
-        "`excluded`: without traffic, or with less than the least share"
+        "`excluded`: without traffic, or with less of it than evidence.certificate_least_share"
     )
     share: float = Field(description="of the model's traffic")
     labels: int = Field(description="that count for the certificate")
@@ -73,9 +73,9 @@ class Gate(Document):
     groupings: list[GroupingGate]
 
 
-def gate(snapshot: ModelSnapshot, groupings: list[str], *, least_share: float) -> Gate:
-    """The certificates of some groupings; groups with a smaller share of the traffic are left out."""
-    found = [_grouping_gate(snapshot, name, least_share) for name in groupings]
+def gate(snapshot: ModelSnapshot, groupings: list[str]) -> Gate:
+    """The certificates of some groupings."""
+    found = [_grouping_gate(snapshot, name) for name in groupings]
     return Gate.of(
         snapshot,
         outcome=_outcome([one.outcome for one in found]),
@@ -91,12 +91,12 @@ def grouping_certificate(snapshot: ModelSnapshot, name: str) -> GroupingCertific
     evidence = snapshot.groupings[name].evidence
     if evidence is None or evidence.certificate is None:
         return None
-    return GroupingCertificate.of(_grouping_gate(snapshot, name, 0.0))
+    return GroupingCertificate.of(_grouping_gate(snapshot, name))
 
 
-def _grouping_gate(snapshot: ModelSnapshot, name: str, least_share: float) -> GroupingGate:
+def _grouping_gate(snapshot: ModelSnapshot, name: str) -> GroupingGate:
     grouping = snapshot.groupings.get(name)
-    groups = [] if grouping is None else _groups(grouping, least_share)
+    groups = [] if grouping is None else _groups(grouping)
     needed = [one for one in groups if one.outcome != "excluded"]
     outcome = _outcome([one.outcome for one in needed])
     lacking = [one.labels_left for one in needed if one.group != OTHER]
@@ -126,7 +126,7 @@ def _outcome(parts: list[Outcome]) -> Outcome:
     return "shown" if parts and all(part == "shown" for part in parts) else "undecided"
 
 
-def _groups(grouping: GroupingSnapshot, least_share: float) -> list[GroupCertificate]:
+def _groups(grouping: GroupingSnapshot) -> list[GroupCertificate]:
     evidence, size = grouping.evidence, len(grouping.groups)
     certificate = None if evidence is None else evidence.certificate
     none = np.zeros(size)
@@ -140,7 +140,7 @@ def _groups(grouping: GroupingSnapshot, least_share: float) -> list[GroupCertifi
     for group, name in enumerate(grouping.groups):
         share = float(grouping.beliefs.shares[group])
         outcome: Outcome = "undecided"
-        if share < least_share or share == 0:
+        if not grouping.in_certificate[group]:
             outcome = "excluded"
         elif missed[group]:
             outcome = "missed"

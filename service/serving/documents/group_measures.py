@@ -194,7 +194,7 @@ class GroupState(Document):
     certificate_labels: float | None = measure(
         lambda grouping: grouping.certificate_labels,
         description="labels that it lacks, on average, until it is shown to meet min_accuracy, 0 once it is; null "
-        "without min_accuracy, without labels, or if it is not expected to meet it",
+        "without min_accuracy, without labels, if it is not expected to meet it, or if certificates leave it out",
     )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy.mean,
