@@ -49,9 +49,11 @@ def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> 
     groups = _groups(settings, model, assessment.asked_grouping)
     found = detection(settings.models[model], assessment, Fault(before, drop), threshold, groups=groups)
     what = "an accuracy" if groups == 1 else f"one {assessment.asked_grouping} of {groups} with equal traffic"
+    items = settings.models[model].labels_per_item.items_per_label(before)
+    spent = "" if items == 1 else f"; a new item takes about {1 / items:.2f} labels of the budget"
     return (
         f"{what} that falls from {100 * before:g}% to {100 * (before - drop):g}% is "
-        f"{_when('found', found.alert)}, and {_when('confirmed', found.confirmed)}"
+        f"{_when('found', found.alert)}, and {_when('confirmed', found.confirmed)}{spent}"
     )
 
 
@@ -64,11 +66,14 @@ def detection(
     groups: int,
     days_before: float = 30.0,
 ) -> Detection:
-    """How soon a fault of one of some equal groups is found, if labels were requested so long before it."""
+    """How soon a fault of one of some equal groups is found, if labels were requested so long before it.
+
+    Of every item the first label counts, as if it were right.
+    """
     budget = assessment.budget
     labelling = Labelling(
         np.full(groups, 1 / groups),
-        budget.labels / (budget.per_days or math.inf),
+        budget.labels * model.labels_per_item.items_per_label(fault.before) / (budget.per_days or math.inf),
         _family(assessment),
         reserve=assessment.reserved_labels / budget.labels,
         half_life_days=model.label_half_life_days,

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from service.config.types import Frozen, Probability
 
 _MOST = 9
+_RELIABILITY = 0.95  # if it is not set
 
 
 class GoldSettings(Frozen):
@@ -82,6 +83,30 @@ class LabelsPerItem(Frozen):
     def may_err(self) -> bool:
         """Whether labels may be wrong."""
         return self.several or self.reliability is not None or self.gold is not None
+
+    def items_per_label(self, accuracy: float) -> float:
+        """New items per requested label, on average, of a model of this accuracy with two classes.
+
+        Further labels of an item, and labels of gold items, are the rest.
+        """
+        right = _RELIABILITY if self.reliability is None else self.reliability
+        cases = [(accuracy, right), (1 - accuracy, 1 - right)]  # predictions, and labels that agree with them
+        audits = [(True, self.audit_share), (False, 1 - self.audit_share)]
+        labels = sum(
+            share * audited * self._mean_labels(agreeing, (), is_audited=is_audited)
+            for share, agreeing in cases
+            for is_audited, audited in audits
+        )
+        return (1 - (0.0 if self.gold is None else self.gold.share)) / labels
+
+    def _mean_labels(self, agreeing: float, given: tuple[bool, ...], *, is_audited: bool) -> float:
+        """Labels that an item gets beyond those `given`: whether each agrees with the prediction."""
+        if not self.wants_another(given, predicted=True, is_audited=is_audited):
+            return 0.0
+        agree, differ = (
+            self._mean_labels(agreeing, (*given, label), is_audited=is_audited) for label in (True, False)
+        )
+        return 1 + agreeing * agree + (1 - agreeing) * differ
 
     def wants_another(self, labels: Sequence[Hashable], predicted: Hashable, *, is_audited: bool) -> bool:
         """Whether one more person is asked about an item, given the classes of its labels so far."""

@@ -224,7 +224,9 @@ def _seconds_to(
     if labels is None or labels_per_second == 0:
         return None
     decay = settings.label_decay_per_second
-    rate = labels_per_second * (beliefs.labels_counted + beliefs.shares) / (label_count + 1)
+    accuracy = float(beliefs.shares @ beliefs.accuracy.mean())
+    items_per_second = labels_per_second * settings.labels_per_item.items_per_label(accuracy)
+    rate = items_per_second * (beliefs.labels_counted + beliefs.shares) / (label_count + 1)
     seconds = np.full(len(labels), np.inf)
     if decay == 0:
         np.divide(labels, rate, out=seconds, where=rate > 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.app.cli import main
+from service.config.labels_per_item import LabelsPerItem
 
 BUDGET = "budget: {labels: 50}"
 
@@ -128,13 +129,17 @@ def test_a_model_that_is_not_grouped_by_class_is_not_warned_of_a_class_mix(
 
 
 def paced(
-    folder: Path, capsys: pytest.CaptureFixture[str], assessment: str, threshold: str = "0.9"
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    assessment: str,
+    threshold: str = "0.9",
+    model: str = "labels_per_item: {}",
 ) -> list[str]:
     """What is said of the pace of an assessment by region, and of how soon it finds a fault."""
     config = folder / "credence.yaml"
     config.write_text(
         "models: {mail: {classes: [ham, spam], groupings: {region: {by: attribute, attribute: region}}, "
-        f"alerts: {{min_accuracy: {threshold}}}, assessments: {{asked: {assessment}}}}}}}",
+        f"{model}, alerts: {{min_accuracy: {threshold}}}, assessments: {{asked: {assessment}}}}}}}",
         encoding="utf-8",
     )
     assert main(["check", "--config", str(config)]) == 0
@@ -155,6 +160,27 @@ def test_the_pace_of_a_budget_and_the_days_to_a_fault_are_reported(
     assert found.startswith(
         "one region of 8 with equal traffic that falls from 95% to 85% is usually found in about "
     )
+
+
+def test_further_labels_of_items_delay_the_finding_of_a_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (_, once) = paced(tmp_path, capsys, f"{{{DAILY}}}")
+    (_, twice) = paced(tmp_path, capsys, f"{{{DAILY}}}", model="labels_per_item: {least: 2, most: 2}")
+    (_, halved) = paced(tmp_path, capsys, f"{{{DAILY.replace('300', '150')}}}")
+    assert twice == f"{halved}; a new item takes about 2.00 labels of the budget"
+    assert halved != once
+
+
+def test_gold_items_take_their_share_of_the_budget() -> None:
+    rule = LabelsPerItem.model_validate({"gold": {"file": "gold.jsonl", "share": 0.2}})
+    assert rule.items_per_label(0.9) == pytest.approx(0.8)
+
+
+def test_an_item_takes_further_labels_where_the_first_contradicts_and_where_it_is_audited() -> None:
+    rule = LabelsPerItem(most=2, audit_share=0.5, reliability=0.9)
+    contradicted = 0.8 * 0.1 + 0.2 * 0.9
+    assert 1 / rule.items_per_label(0.8) == pytest.approx(1 + contradicted + 0.5 * (1 - contradicted))
 
 
 def test_a_fault_that_a_budget_cannot_find_is_reported(

@@ -312,6 +312,19 @@ def test_the_time_to_a_verdict_is_that_of_labels_that_come_and_fade(half_life_da
     assert seconds == pytest.approx(grouping.verdict_seconds[group], rel=0.01)
 
 
+def test_two_labels_of_every_item_double_the_time_that_a_label_of_the_verdict_takes() -> None:
+    def seconds_per_label(**rule: Any) -> float:
+        asked = {"whole": {"metric": "overall_accuracy", "budget": {"labels": 100, "per_days": 1}}}
+        taken = snapshot(20, alerts={"min_accuracy": 0.8}, assessments=asked, labels_per_item=rule)
+        grouping = taken.groupings["class"]
+        assert grouping.verdict_labels is not None
+        assert grouping.verdict_seconds is not None
+        group = int(grouping.verdict_labels.argmax())
+        return float(grouping.verdict_seconds[group] / grouping.verdict_labels[group])
+
+    assert seconds_per_label(least=2, most=2) == pytest.approx(2 * seconds_per_label())
+
+
 def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
     many = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
     taken = snapshot(300, classes=many, alerts={"min_accuracy": 0.8})
