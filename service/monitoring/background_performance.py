@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
 from service.monitoring.background_job import BackgroundJob
 from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.score_gains import answered_by_score
 from service.store.records import PoolRecord
 
 log = logging.getLogger(__name__)
@@ -48,6 +51,19 @@ class PerformanceWatch:
     def snapshots(self) -> Mapping[str, PerformanceSnapshot]:
         """The latest estimates, by assessment; an assessment without one yet is left out."""
         return dict(self._snapshots)
+
+    def snapshots_with(
+        self, index: GroupIndex, ledger: OutcomeLedger, *, now: float
+    ) -> Mapping[str, PerformanceSnapshot]:
+        """The latest estimates; what further labels are worth allows for those that came since."""
+        found = self.snapshots
+        if all(one.gains is None for one in found.values()):
+            return found
+        answered = answered_by_score(index, ledger, now=now)
+        return {
+            name: one if one.gains is None else replace(one, gains=one.gains.after(answered))
+            for name, one in found.items()
+        }
 
     def failures(self, now: float) -> dict[str, float]:
         """When learning last failed, by assessment: those that have not succeeded since, or failed lately."""

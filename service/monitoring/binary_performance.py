@@ -7,7 +7,7 @@ with the weights of the balance heuristic, so it does not matter who asked for t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.positive_items import UnclearItems, imputed_positives, unclear_items
-from service.monitoring.score_gains import ScoreGains, score_gains
+from service.monitoring.score_gains import ScoreGains, answered_by_score, score_gains
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.performance import (
     Costs,
@@ -61,6 +61,7 @@ class PerformanceFacts:
     score_edges: tuple[float, ...]  # of the groups that labels are requested by
     imputed: Sequence[Ints] = ()  # the labels, once for every imputation; none where labels are the truth
     unclear: UnclearItems | None = None  # if some requested items may have either class
+    answered: Mapping[str, int] = field(default_factory=dict)  # items with a label, by positive score
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ def performance_facts(
         label_weights=np.concatenate((np.ones(len(item_cells)), worth, np.ones(len(alone)))),
         imputed=[labels(each) for each in imputed],
         unclear=unclear_items(index, ledger, at=now, decay=decay, any_class=any_class),
+        answered=answered_by_score(index, ledger, now=now),
     )
 
 
@@ -286,7 +288,7 @@ def assess_performance(
         model=posterior.model,
         weights=posterior.weights,
         mixture=posterior.mixture,
-        gains=score_gains(learner, labels, facts.score_edges, settings, rng)
+        gains=replace(score_gains(learner, labels, facts.score_edges, settings, rng), answered=facts.answered)
         if settings.policy == "adaptive"
         else None,
     )

@@ -105,7 +105,7 @@ class ModelMonitor:
             model=self.model,
             settings=self.settings,
             facts=facts,
-            performances=self.performance.snapshots,
+            performances=self.performance.snapshots_with(facts.index, facts.ledger, now=now),
             history_seconds=self.history_seconds,
             now=now,
             rng=self.rng,

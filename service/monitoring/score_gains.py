@@ -1,16 +1,19 @@
-"""What a label of every score is worth for a measure of a binary classifier's performance (pure)."""
+"""What a label of every group is worth: for a binary classifier by score, learned with its performance (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from service.config.assessments import PerformanceSettings
 from service.domain.arrays import Floats, Ints
+from service.domain.cells import POSITIVE_SCORE
 from service.domain.groupings import bin_names
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.label_gains import PLANNING_SIGMAS, LabelledStrata, expected_gains
 from service.statistics.binary.semi_supervised import ScoreLearner
@@ -22,21 +25,37 @@ _DRAWS: Final = 400  # of the posterior that labels are chosen under
 
 @dataclass(frozen=True)
 class ScoreGains:
-    """Worth of a label of every group by the positive score, and labels, by the group's name."""
+    """Worth of a label of every group, and labels, by the group's name."""
 
     gains: Mapping[str, float]
     labels: Mapping[str, float]
+    answered: Mapping[str, int] = field(default_factory=dict)  # items with a label when this was learned
 
-    def of(self, groups: Sequence[str], labels: Floats) -> LabelGains:
-        """As a policy reads it, of some groups [1, G], which have this effective number of labels now [G].
+    def after(self, answered: Mapping[str, int]) -> ScoreGains:
+        """The worth of a label by now, when so many items have one: less, where labels came since."""
+        more = {group: max(answered.get(group, 0) - self.answered.get(group, 0), 0) for group in self.gains}
+        return ScoreGains(
+            {
+                group: gain * float(diminished(np.array(self.labels[group]), more[group]))
+                for group, gain in self.gains.items()
+            },
+            {group: labels + more[group] for group, labels in self.labels.items()},
+            answered,
+        )
 
-        Labels that arrived since the gains were learned diminish them, as requests in flight do. Otherwise
-        every round until the next learning would request the same scores.
-        """
-        learned = np.array([self.labels.get(group, 0.0) for group in groups])
-        more = np.maximum(labels - learned, 0.0)
-        gains = np.array([self.gains.get(group, 0.0) for group in groups])
-        return LabelGains((gains * diminished(learned, more))[None], (learned + more)[None])
+    def of(self, groups: Sequence[str]) -> LabelGains:
+        """As a policy reads it, of some groups [1, G]."""
+        return LabelGains(
+            np.array([[self.gains.get(group, 0.0) for group in groups]]),
+            np.array([[self.labels.get(group, 0.0) for group in groups]]),
+        )
+
+
+def answered_by_score(index: GroupIndex, ledger: OutcomeLedger, *, now: float) -> dict[str, int]:
+    """Items with a label, by group of the positive score."""
+    groups, scored = index[POSITIVE_SCORE], ledger.scored_labels(at=now, decay=0.0)
+    counts = np.bincount(groups.numbers[scored.cells], minlength=len(groups.names) + 1)
+    return dict(zip(groups.names, counts.tolist()[:-1], strict=True))
 
 
 def score_gains(

@@ -40,21 +40,20 @@ def test_groups_are_in_the_order_that_is_asked_for_and_unknown_ones_are_worth_no
     assert some.labels[0, 1] == 0
 
 
-def test_labels_that_came_since_the_learning_diminish_the_worth_as_requests_in_flight_do(
-    gains: ScoreGains,
-) -> None:
-    learned = np.array([gains.labels[name] for name in NAMES])
-    now = learned.copy()
-    now[2] += 3
-    in_flight = gains.of(NAMES, learned)
-    for _ in range(3):
-        in_flight.expect(np.array([2]))
-    answered = gains.of(NAMES, now)
-    assert answered.gains == pytest.approx(in_flight.gains)
-    assert answered.labels == pytest.approx(in_flight.labels)
+def test_labels_that_came_since_the_learning_lower_the_worth_of_further_ones() -> None:
+    learned = ScoreGains({"low": 1.0, "high": 1.0}, {"low": 3.0, "high": 3.0}, {"low": 3, "high": 3})
+    now = learned.after({"low": 3, "high": 7})
+    assert now.gains == {"low": 1.0, "high": pytest.approx(0.25)}
+    assert now.labels == {"low": 3.0, "high": 7.0}
 
 
-def test_labels_that_count_less_than_at_the_learning_change_nothing(gains: ScoreGains) -> None:
-    learned = np.array([gains.labels[name] for name in NAMES])
-    fewer = gains.of(NAMES, 0.9 * learned)
-    assert np.array_equal(fewer.gains, gains.of(NAMES, learned).gains)
+def test_labels_that_came_since_count_like_requests_in_flight() -> None:
+    learned = ScoreGains({"low": 1.0}, {"low": 3.0}, {"low": 3})
+    expected = learned.of(["low"])
+    expected.expect(np.array([0]))
+    assert learned.after({"low": 4}).of(["low"]).gains == pytest.approx(expected.gains)
+
+
+def test_labels_that_the_stream_has_dropped_do_not_raise_the_worth_of_further_ones() -> None:
+    learned = ScoreGains({"low": 1.0}, {"low": 3.0}, {"low": 3})
+    assert learned.after({"low": 1}).gains == {"low": 1.0}

@@ -123,3 +123,22 @@ def test_groups_by_the_positive_score_are_estimated_like_any_other(connection: C
     assert groups.groups[0] == "[0.0003,0.001)"
     assert groups.positive is not None
     assert np.all(np.diff(groups.positive) > 0)
+
+
+def test_labels_that_come_between_two_learnings_lower_the_worth_of_further_ones(
+    connection: Connection,
+) -> None:
+    site = watched(connection)
+    monitor = site.monitor("m")
+    asked_and_answered(site, monitor, 1)
+    before = learned(monitor)
+    monitor.ask(epoch=1, now=NOW + 3_600)
+    assert site.answer("m", lambda item: "spam" if SPAM[item] else "ham")
+    after = monitor.refresh(NOW + 3_601).performances["curve"]
+    assert after.taken_at == before.taken_at
+    assert before.gains is not None
+    assert after.gains is not None
+    came = {group for group, labels in after.gains.labels.items() if labels > before.gains.labels[group]}
+    lower = {group for group, gain in after.gains.gains.items() if gain < before.gains.gains[group]}
+    assert came == lower
+    assert sum(after.gains.answered.values()) == sum(before.gains.answered.values()) + 50
