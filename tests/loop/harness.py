@@ -325,22 +325,31 @@ class Labeller:
 
     def answer(self, **changes: object) -> int:
         """Answer what has come in; how many requests that were."""
-        count = 0
-        for records in self._consumer.poll(200).values():
-            for record in records:
-                request = LabelRequest.model_validate_json(record.value)
-                self.seen.append(request)
-                count += 1
-                label = {
-                    "request_id": request.request_id,
-                    "model": request.model,
-                    "item_id": request.item_id,
-                    "true_class": self.truth(int(request.item_id.removeprefix("item-"))),
-                    "annotator": f"person-{request.opinion}",
-                } | changes
-                self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
+        came = [
+            LabelRequest.model_validate_json(record.value)
+            for records in self._consumer.poll(200).values()
+            for record in records
+        ]
+        self.seen += came
+        for request in self.in_order(came):
+            label = self.label(request) | changes
+            self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
         self._deployment.producer.flush()
-        return count
+        return len(came)
+
+    def label(self, request: LabelRequest) -> dict[str, object]:
+        """What is said to a request; each person has a name."""
+        return {
+            "request_id": request.request_id,
+            "model": request.model,
+            "item_id": request.item_id,
+            "true_class": self.truth(int(request.item_id.removeprefix("item-"))),
+            "annotator": f"person-{request.opinion}",
+        }
+
+    def in_order(self, came: list[LabelRequest]) -> list[LabelRequest]:
+        """The requests whose labels are sent, one after the other."""
+        return came
 
     def answer_until(self, count: int) -> None:
         """Answer until so many requests were seen."""
@@ -350,3 +359,15 @@ class Labeller:
             return len(self.seen) >= count
 
         wait_for(enough, seconds=60, what=f"{count} label requests")
+
+
+class RepeatingLabeller(Labeller):
+    """Sends every label twice, and those of a batch in reverse order first."""
+
+    def in_order(self, came: list[LabelRequest]) -> list[LabelRequest]:
+        """Every request, and every request again."""
+        return [*reversed(came), *came]
+
+    def label(self, request: LabelRequest) -> dict[str, object]:
+        """The same label whenever it is sent."""
+        return super().label(request) | {"time": request.requested_at.isoformat()}

@@ -7,38 +7,13 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-from harness import Deploy, Labeller, prediction, truth, wait_for
+from harness import Deploy, RepeatingLabeller, prediction, truth, wait_for
 
-from service.domain.messages import LabelRequest
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.outcome_entries import BEGINNING
 
 ITEMS, GOLD, FIRST_GOLD = 40, 8, 5_000
 ASSESSMENTS = f"{{all: {{budget: {{labels: {ITEMS + GOLD}}}, lease_seconds: 600, max_in_flight: 7}}}}"
-
-
-class Twice(Labeller):
-    """Sends every label twice."""
-
-    def answer(self, **_changes: object) -> int:
-        came = [
-            LabelRequest.model_validate_json(record.value)
-            for records in self._consumer.poll(200).values()
-            for record in records
-        ]
-        self.seen += came
-        for request in came * 2:
-            label = {
-                "request_id": request.request_id,
-                "model": request.model,
-                "item_id": request.item_id,
-                "true_class": truth(int(request.item_id.removeprefix("item-"))),
-                "annotator": "ana",
-                "time": request.requested_at.isoformat(),
-            }
-            self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
-        self._deployment.producer.flush()
-        return len(came)
 
 
 def test_gold_items_are_requested_once_and_their_labels_counted_apart(deploy: Deploy, tmp_path: Path) -> None:
@@ -50,7 +25,7 @@ def test_gold_items_are_requested_once_and_their_labels_counted_apart(deploy: De
     model = f"labels_per_item: {{gold: {{file: {file}, share: 0.4}}}}\n"
     deployment = deploy(assessments=ASSESSMENTS, model=model)
     deployment.send_predictions(range(ITEMS))
-    labeller = Twice(deployment)
+    labeller = RepeatingLabeller(deployment)
     with deployment.process("run") as process:
         wait_for(process.ready, seconds=40, what="ready")
         labeller.answer_until(10)

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections import Counter
 
-from harness import Deploy, Deployment, Labeller, truth, wait_for
+from harness import Deploy, Deployment, RepeatingLabeller, wait_for
 
-from service.domain.messages import LabelRequest
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.outcome_entries import BEGINNING, OutcomeEntry
 
 ITEMS = 30
 MODEL = "labels_per_item: {least: 2, most: 2}\n"
 ASSESSMENTS = f"{{all: {{budget: {{labels: {2 * ITEMS}}}, lease_seconds: 600, max_in_flight: 7}}}}"
-
-
-class Pair(Labeller):
-    """Two people who share the work; every label is sent twice, and labels of a batch in reverse order."""
-
-    def answer(self, **_changes: object) -> int:
-        came = [
-            LabelRequest.model_validate_json(record.value)
-            for records in self._consumer.poll(200).values()
-            for record in records
-        ]
-        self.seen += came
-        for request in [*reversed(came), *came]:
-            label = {
-                "request_id": request.request_id,
-                "model": request.model,
-                "item_id": request.item_id,
-                "true_class": truth(int(request.item_id.removeprefix("item-"))),
-                "annotator": "ana" if request.opinion == 1 else "ben",
-                "time": request.requested_at.isoformat(),
-            }
-            self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
-        self._deployment.producer.flush()
-        return len(came)
 
 
 def labels(deployment: Deployment) -> list[OutcomeEntry]:
@@ -50,7 +24,7 @@ def labels(deployment: Deployment) -> list[OutcomeEntry]:
 def test_every_item_is_labelled_by_two_people_once(deploy: Deploy) -> None:
     deployment = deploy(assessments=ASSESSMENTS, model=MODEL)
     deployment.send_predictions(range(ITEMS))
-    pair = Pair(deployment)
+    pair = RepeatingLabeller(deployment)
     for part in range(3):
         with deployment.process("run") as process:
             wait_for(process.ready, seconds=40, what="ready")
