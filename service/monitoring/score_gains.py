@@ -1,4 +1,4 @@
-"""What a label of every group is worth: for a binary classifier by score, learned with its performance (pure)."""
+"""What a label of every group is worth; for a binary classifier by score, as its performance tells (pure)."""
 
 from __future__ import annotations
 
