@@ -3,17 +3,27 @@
 import { h } from "./dom.js";
 import { percent, pluralize, points, threshold } from "./format.js";
 
-/** All but the true positive rate, which is 1 minus the false negative rate. */
-const SHOWN = new Map([
+const TITLES = new Map([
   ["false_positive_rate", "False positives"],
   ["false_negative_rate", "False negatives"],
+  ["true_positive_rate", "True positives"],
   ["precision", "Precision"],
   ["selection_rate", "Selected"],
 ]);
 
+/** Whether a rate has a limit of any kind. @param {any} rate */
+const isLimited = ({ limit, max_difference, min_ratio }) => [limit, max_difference, min_ratio].some((one) => one !== null);
+
+/** All but one of the two rates that add up to 1. @param {any[]} rates */
+function chosen(rates) {
+  const truePositives = rates.find(({ rate }) => rate === "true_positive_rate");
+  const left = isLimited(truePositives) ? "false_negative_rate" : "true_positive_rate";
+  return rates.filter((one) => one.rate !== left || isLimited(one));
+}
+
 /** @param {{ positive_class: string, rates: any[], groups: any[] }} found */
 export function errorRates({ positive_class, rates, groups }) {
-  const shown = rates.filter(({ rate }) => SHOWN.has(rate));
+  const shown = chosen(rates);
   return h(
     "table",
     { class: "ranking members rates" },
@@ -24,7 +34,7 @@ export function errorRates({ positive_class, rates, groups }) {
       h(
         "tr",
         {},
-        ["Group", ...shown.map(({ rate }) => SHOWN.get(rate) ?? rate)].map((title) =>
+        ["Group", ...shown.map(({ rate }) => TITLES.get(rate) ?? rate)].map((title) =>
           h("th", { scope: "col" }, title),
         ),
       ),
@@ -33,8 +43,14 @@ export function errorRates({ positive_class, rates, groups }) {
       "tbody",
       {},
       groups.map((group) => row(group, shown)),
-      line("Difference", shown, ({ difference }) => difference && interval(difference, apart)),
-      line("Ratio", shown, ({ ratio }) => ratio && interval(ratio, percent)),
+      line("Difference", shown, ({ difference, max_difference, differs_too_much }) => [
+        difference && interval(difference, apart),
+        target("at most", max_difference, differs_too_much),
+      ]),
+      line("Ratio", shown, ({ ratio, min_ratio, ratio_too_low }) => [
+        ratio && interval(ratio, percent),
+        target("at least", min_ratio, ratio_too_low),
+      ]),
       shown.some(({ limit }) => limit !== null) &&
         line("Limit", shown, ({ limit }) => limit !== null && threshold(limit)),
     ),
@@ -62,6 +78,10 @@ function row(group, shown) {
     }),
   );
 }
+
+/** What is wanted; in red where it is missed. @param {string} end @param {number | null} limit @param {boolean} isMissed */
+const target = (end, limit, isMissed) =>
+  limit !== null && h(isMissed ? "strong" : "span", { class: "bounds" }, `${end} ${threshold(limit)}`);
 
 /** A row about all groups. @param {string} title @param {any[]} shown @param {(rate: any) => any} text */
 function line(title, shown, text) {
