@@ -84,7 +84,7 @@ def _apart() -> table.Panel:
             *(column(f"Ratio, {end}", f"quotient_{end}_ratio") for end in ("lower", "mean", "upper")),
             column("Minimum", "min_quotient_ratio"),
             column("Ratio too low", "quotient_violated"),
-            column("Limit of groups", "limit_ratio"),
+            column("Highest limit", "limit_ratio"),
         ],
         sort="Difference, lower",
     )

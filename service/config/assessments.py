@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from service.config.budget import Budget
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
 from service.domain.assessments import METRICS, Aim, LabelledRate, Metric, Policy, RateName, Task
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
@@ -25,8 +26,6 @@ QUALITIES: dict[tuple[str, str], str] = {
 
 
 _NARROWED: Final[frozenset[Task]] = frozenset(("performance", "error_rates"))
-_BURST = 0.1
-_RESERVE = 0.2
 
 
 class Targets(Frozen):
@@ -54,39 +53,6 @@ class ErrorCosts(Frozen):
     """cost of a false positive"""
     false_negative: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """cost of a false negative"""
-
-
-class Budget(Frozen):
-    """Number of labels that an assessment may use."""
-
-    labels: int = Field(ge=1)
-    """maximum number of labels, including open requests"""
-    per_days: float | None = Field(default=None, ge=0.0001, le=3_650)
-    """period in days (UTC) after which the budget renews; default: never, and the budget is spent as fast as
-    requests are answered"""
-    burst: float | None = Field(default=None, gt=0, le=1)
-    """share of a renewing budget that can be spent at once; the rest is spread over the period (default:
-    0.1)"""
-    reserve: float | None = Field(default=None, ge=0, lt=1)
-    """share of a renewing budget that only suspected groups can use: groups that have drifted or changed, or
-    are estimated, but not confirmed, to violate a threshold (default: 0.2)"""
-
-    @model_validator(mode="after")
-    def _is_paced_by_period(self) -> Budget:
-        for key, share in (("burst", self.burst), ("reserve", self.reserve)):
-            if self.per_days is None and share is not None:
-                raise ValueError(f"`{key}` requires `per_days`: it is a share of the labels of a period")
-        return self
-
-    @property
-    def burst_labels(self) -> float:
-        """Labels of a period that may be spent at once."""
-        return max(1.0, self.labels * (_BURST if self.burst is None else self.burst))
-
-    @property
-    def reserved_labels(self) -> int:
-        """Labels of a period that only suspected groups may get; one at least is left for any group."""
-        return min(self.labels - 1, round(self.labels * (_RESERVE if self.reserve is None else self.reserve)))
 
 
 class AssessmentSettings(Frozen):
@@ -262,10 +228,16 @@ class ErrorRateSettings(PolicySettings):
     limits: dict[LabelledRate, Probability] = Field(default={})
     """limits of rates in every group, with an alert: the maximum of `false_positive_rate` and
     `false_negative_rate`, the minimum of `true_positive_rate` and `precision`"""
+    group_limits: dict[ClassName, dict[LabelledRate, Probability]] = Field(default={})
+    """limits of single groups, by name; they replace those of `limits`"""
     max_differences: dict[RateName, Probability] = Field(default={})
     """maximum difference between any two groups, by rate, with an alert"""
     min_ratios: dict[RateName, Probability] = Field(default={})
     """minimum ratio of the lowest to the highest rate of any group, by rate, with an alert"""
+
+    def limit(self, rate: LabelledRate, group: str) -> float | None:
+        """The limit of a rate in a group, if there is one."""
+        return self.group_limits.get(group, {}).get(rate, self.limits.get(rate))
 
 
 def _with_task(given: Any) -> Any:

@@ -134,7 +134,7 @@ def _error_rates(name: str, found: ErrorRatesSnapshot) -> Iterator[Problem]:
                 share=float(found.shares[g]),
                 labels=float(found.labels[g]),
                 value=(float(of.estimate.lower[g]), float(of.estimate.mean[g]), float(of.estimate.upper[g])),
-                limit=of.limit,
+                limit=float(of.limits[g]),
             )
         apart = (
             (of.differs_too_much, "difference", of.difference, of.max_difference),

@@ -43,8 +43,8 @@ class RateSnapshot:
     estimate: Estimate  # the intervals of all groups hold at once
     difference: Ends | None  # between any two groups; None with fewer than two of which the rate is known
     ratio: Ends | None  # of the lowest rate to the highest one, likewise
-    limit: float | None  # configured, as the next two
-    max_difference: float | None
+    limits: Floats  # configured for every group, NaN without one
+    max_difference: float | None  # configured, as the next one
     min_ratio: float | None
     violated: Flags  # groups with enough labels whose whole interval is beyond the limit
     # whether the intervals of groups with enough labels are beyond the maximum, or the minimum
@@ -91,27 +91,43 @@ def error_rates_snapshot(
     counts = _labels(index, groups, weighted.labels, strata).labels[0].sum(axis=1)
     enough = counts >= max(min_labels, _LEAST_LABELS)
     enough &= np.array([name != OTHER for name in groups.names], np.bool_)
+    limits = {name: _limits(settings, name, groups.names) for name in RATES}
     return ErrorRatesSnapshot(
         positive_class=settings.positive_class,
         grouping=settings.grouping,
         groups=groups.names,
         shares=groups.shares,
         labels=counts,
-        rates={name: _rate(settings, name, each, enough, interval) for name, each in found.items()},
-        gains=_gains(groups.names, found[settings.rate], counts, settings.limits.get(settings.rate)),
+        rates={
+            name: _rate(settings, name, each, limits=limits[name], enough=enough, interval=interval)
+            for name, each in found.items()
+        },
+        gains=_gains(groups.names, found[settings.rate], counts, limits[settings.rate]),
     )
 
 
+def _limits(settings: ErrorRateSettings, name: RateName, groups: Sequence[str]) -> Floats:
+    """Of a rate in every group [G]; NaN without one."""
+    if name == "selection_rate":
+        return np.full(len(groups), np.nan)
+    found = [settings.limit(name, group) for group in groups]
+    return np.array([np.nan if limit is None else limit for limit in found], np.float64)
+
+
 def _rate(
-    settings: ErrorRateSettings, name: RateName, draws: Floats, enough: Flags, interval: float
+    settings: ErrorRateSettings,
+    name: RateName,
+    draws: Floats,
+    *,
+    limits: Floats,
+    enough: Flags,
+    interval: float,
 ) -> RateSnapshot:
     rate, known = RATES[name], ~np.isnan(draws).any(axis=0)
     lower, upper = joint_intervals(draws, interval)
     mean = ratio(np.nansum(draws, axis=0), np.count_nonzero(~np.isnan(draws), axis=0))
-    limit = None if name == "selection_rate" else settings.limits.get(name)
-    violated = np.zeros(len(enough), np.bool_)
-    if limit is not None:
-        violated = enough & ((upper < limit) if rate.is_good else (lower > limit))
+    # Nothing is beyond NaN.
+    violated = enough & ((upper < limits) if rate.is_good else (lower > limits))
     apart = _apart(draws[:, known], interval)
     # The selection rate is counted, and needs no labels.
     sure = apart
@@ -122,7 +138,7 @@ def _rate(
         estimate=Estimate(lower, mean, upper),
         difference=None if apart is None else apart[0],
         ratio=None if apart is None else apart[1],
-        limit=limit,
+        limits=limits,
         max_difference=most,
         min_ratio=least,
         violated=violated,
@@ -200,7 +216,7 @@ def _positive(index: GroupIndex) -> str:
     return index.space.selections.positive
 
 
-def _gains(names: Sequence[str], draws: Floats, labels: Floats, limit: float | None) -> ScoreGains:
+def _gains(names: Sequence[str], draws: Floats, labels: Floats, limits: Floats) -> ScoreGains:
     """What one more label of every group is worth, for a rate with these draws [S, G].
 
     It reduces the variance of the group's rate by about a part in as many as it has labels. That matters if
@@ -210,9 +226,8 @@ def _gains(names: Sequence[str], draws: Floats, labels: Floats, limit: float | N
     count = len(names)
     ends = sum(np.bincount(end, minlength=count) for end in (known.argmax(axis=1), known.argmin(axis=1)))
     matters = ends / len(known) if count > 1 else np.zeros(count)
-    if limit is not None:
-        beyond = (known > limit).mean(axis=0)
-        matters = matters + np.minimum(beyond, 1 - beyond)
+    beyond = (known > limits).mean(axis=0)  # none is above NaN, and that is no doubt
+    matters = matters + np.minimum(beyond, 1 - beyond)
     gains = matters * known.var(axis=0) / (labels + 1)
     return ScoreGains(
         dict(zip(names, gains.tolist(), strict=True)), dict(zip(names, labels.tolist(), strict=True))

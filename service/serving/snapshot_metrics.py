@@ -5,6 +5,8 @@ Those of groups are beside the documents of groups (`documents/group_measures.py
 
 from __future__ import annotations
 
+import numpy as np
+
 from service.monitoring.annotator_estimates import VendorEstimate
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, Compared
 from service.monitoring.binary_performance import PerformanceSnapshot
@@ -204,10 +206,10 @@ RATE_GROUPS = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "group", "rat
     Metric("credence_error_rate_lower_ratio", "ratio", "Lower end of the interval of an error rate of the group, for the assessment's positive class; the intervals of all groups hold at once. Rates: false_positive_rate, false_negative_rate, true_positive_rate, precision, selection_rate.", lambda rate: rate.estimate.lower),
     Metric("credence_error_rate_mean_ratio", "ratio", "Posterior mean of the rate; absent if it counts no item.", lambda rate: rate.estimate.mean),
     Metric("credence_error_rate_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: rate.estimate.upper),
-    Metric("credence_error_rate_violated", "", "1 if the whole interval of the group's rate is beyond the configured limit, from at least alerts.min_labels effective labels; else 0. Absent without a limit.", lambda rate: None if rate.limit is None else rate.violated),
+    Metric("credence_error_rate_limit_ratio", "ratio", "The configured limit of the rate in the group: the minimum of true_positive_rate and precision, the maximum of other rates. Absent without one.", lambda rate: rate.limits),
+    Metric("credence_error_rate_violated", "", "1 if the whole interval of the group's rate is beyond the configured limit, from at least alerts.min_labels effective labels; else 0. Absent without a limit.", lambda rate: np.where(np.isnan(rate.limits), np.nan, rate.violated)),
 ))
 RATES = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "rate"), (
-    Metric("credence_error_rate_limit_ratio", "ratio", "The configured limit of the rate in every group: the minimum of true_positive_rate and precision, the maximum of other rates. Absent without one.", lambda rate: rate.limit),
     Metric("credence_error_rate_max_difference_ratio", "ratio", "The configured maximum difference between any two groups; absent without one.", lambda rate: rate.max_difference),
     Metric("credence_error_rate_min_quotient_ratio", "ratio", "The configured minimum of the lowest rate over the highest; absent without one.", lambda rate: rate.min_ratio),
     Metric("credence_error_rate_difference_lower_ratio", "ratio", "Lower end of the interval of the highest rate of any group minus the lowest. Absent with fewer than two groups.", lambda rate: _end(rate.difference, 0)),

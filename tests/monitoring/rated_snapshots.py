@@ -35,7 +35,7 @@ def rate(name: RateName, **fields: Any) -> RateSnapshot:
         "estimate": Estimate(mean - 0.05, mean, mean + 0.05),
         "difference": apart,
         "ratio": alike,
-        "limit": None,
+        "limits": np.full(2, np.nan),
         "max_difference": None,
         "min_ratio": None,
         "violated": np.zeros(2, np.bool_),
@@ -50,7 +50,7 @@ def error_rates() -> ErrorRatesSnapshot:
     rates: dict[RateName, RateSnapshot] = {name: rate(name) for name in MEANS}
     rates["false_positive_rate"] = rate(
         "false_positive_rate",
-        limit=0.3,
+        limits=np.array([0.3, 0.35]),
         violated=np.array([True, False]),
         max_difference=0.05,
         differs_too_much=True,

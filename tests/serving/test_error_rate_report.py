@@ -40,6 +40,13 @@ def test_a_group_beyond_a_limit_comes_first() -> None:
     assert STATE.groups[0].violated == ["false_positive_rate"]
 
 
+def test_groups_have_their_own_limits() -> None:
+    assert [one.limits for one in STATE.groups] == [
+        {"false_positive_rate": 0.3},
+        {"false_positive_rate": 0.35},
+    ]
+
+
 def test_a_rate_that_counts_no_item_is_left_out() -> None:
     assert "precision" in STATE.groups[0].rates
     assert "precision" not in STATE.groups[1].rates
@@ -64,7 +71,7 @@ def test_problems_name_the_group_the_rate_and_the_target() -> None:
     [
         ("mean_ratio", "false_positive_rate", "north", 0.45),
         ("violated", "false_positive_rate", "north", 1.0),
-        ("limit_ratio", "false_positive_rate", None, 0.3),
+        ("limit_ratio", "false_positive_rate", "north", 0.3),
         ("difference_violated", "false_positive_rate", None, 1.0),
         ("quotient_violated", "selection_rate", None, 1.0),
         ("labels", None, "north", 120.0),

@@ -137,6 +137,13 @@ def test_a_group_beyond_the_limit_is_found(connection: Connection) -> None:
     assert not found.rates["true_positive_rate"].violated.any()
 
 
+def test_a_limit_of_a_group_replaces_that_of_all(connection: Connection) -> None:
+    own = {"north": {"false_positive_rate": 0.9}, "south": {"false_positive_rate": 0.01}}
+    found, _ = assessed(connection, group_limits=own)
+    assert found.rates["false_positive_rate"].limits.tolist() == [0.4, 0.9, 0.01]
+    assert found.rates["false_positive_rate"].violated.tolist() == [False, False, True]
+
+
 def test_a_difference_above_its_maximum_is_found(connection: Connection) -> None:
     found, _ = assessed(connection)
     truth = true_rate("false_positive_rate", 1) - true_rate("false_positive_rate", 2)

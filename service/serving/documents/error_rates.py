@@ -7,7 +7,7 @@ from pydantic import Field
 
 from service.domain.assessments import RateName
 from service.monitoring.error_rates import ErrorRatesSnapshot
-from service.serving.documents.base import Document, Interval
+from service.serving.documents.base import Document, Interval, finite_or_none
 from service.statistics.rates.posterior import Ends
 
 _MOST_GROUPS = 20
@@ -21,10 +21,6 @@ class RateState(Document):
         description="the highest rate of any group minus the lowest; null with fewer than two groups"
     )
     ratio: Interval | None = Field(description="the lowest rate of any group over the highest; null likewise")
-    limit: float | None = Field(
-        description="configured for every group: the minimum of `true_positive_rate` and `precision`, the "
-        "maximum of other rates"
-    )
     max_difference: float | None = Field(description="configured")
     min_ratio: float | None = Field(description="configured")
     differs_too_much: bool = Field(description="whether the whole interval is above `max_difference`")
@@ -39,6 +35,9 @@ class RateGroup(Document):
     labels: float = Field(description="effective number of labels")
     rates: dict[RateName, Interval] = Field(
         description="by rate; the intervals of all groups hold at once. Rates that count no item are left out"
+    )
+    limits: dict[RateName, float] = Field(
+        description="configured, by rate: a minimum of `true_positive_rate` and `precision`, else a maximum"
     )
     violated: list[RateName] = Field(description="rates whose whole interval is beyond the limit")
 
@@ -78,5 +77,10 @@ def _group(found: ErrorRatesSnapshot, group: int) -> RateGroup:
         share=float(found.shares[group]),
         labels=float(found.labels[group]),
         rates={name: interval for name, interval in rates.items() if interval is not None},
+        limits={
+            name: limit
+            for name, rate in found.rates.items()
+            if (limit := finite_or_none(rate.limits[group])) is not None
+        },
         violated=[name for name, rate in found.rates.items() if rate.violated[group]],
     )

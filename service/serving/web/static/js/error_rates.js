@@ -11,19 +11,23 @@ const TITLES = new Map([
   ["selection_rate", "Selected"],
 ]);
 
-/** Whether a rate has a limit of any kind. @param {any} rate */
-const isLimited = ({ limit, max_difference, min_ratio }) => [limit, max_difference, min_ratio].some((one) => one !== null);
+/** Rates whose limit is a minimum. */
+const LEAST = new Set(["true_positive_rate", "precision"]);
 
-/** All but one of the two rates that add up to 1. @param {any[]} rates */
-function chosen(rates) {
+/** Whether a rate has a limit of any kind. @param {any} rate @param {any[]} groups */
+const isLimited = ({ rate, max_difference, min_ratio }, groups) =>
+  max_difference !== null || min_ratio !== null || groups.some((one) => rate in one.limits);
+
+/** All but one of the two rates that add up to 1. @param {any[]} rates @param {any[]} groups */
+function chosen(rates, groups) {
   const truePositives = rates.find(({ rate }) => rate === "true_positive_rate");
-  const left = isLimited(truePositives) ? "false_negative_rate" : "true_positive_rate";
-  return rates.filter((one) => one.rate !== left || isLimited(one));
+  const left = isLimited(truePositives, groups) ? "false_negative_rate" : "true_positive_rate";
+  return rates.filter((one) => one.rate !== left || isLimited(one, groups));
 }
 
 /** @param {{ positive_class: string, rates: any[], groups: any[] }} found */
 export function errorRates({ positive_class, rates, groups }) {
-  const shown = chosen(rates);
+  const shown = chosen(rates, groups);
   return h(
     "table",
     { class: "ranking members rates" },
@@ -51,8 +55,6 @@ export function errorRates({ positive_class, rates, groups }) {
         ratio && interval(ratio, percent),
         target("at least", min_ratio, ratio_too_low),
       ]),
-      shown.some(({ limit }) => limit !== null) &&
-        line("Limit", shown, ({ limit }) => limit !== null && threshold(limit)),
     ),
   );
 }
@@ -73,7 +75,7 @@ function row(group, shown) {
         "td",
         { class: "number" },
         found && interval(found, percent),
-        isBeyond && h("strong", {}, "beyond limit"),
+        rate in group.limits && target(LEAST.has(rate) ? "at least" : "at most", group.limits[rate], isBeyond),
       );
     }),
   );
