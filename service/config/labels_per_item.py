@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from service.config.types import Frozen, Probability
 
 _MOST = 9
-_RELIABILITY = 0.95  # if it is not set
+_RELIABILITY = 0.89  # if it is not set, of two classes: what estimates expect, too
 
 
 class GoldSettings(Frozen):

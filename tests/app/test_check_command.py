@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from service.app.cli import main
 from service.config.labels_per_item import LabelsPerItem
+from service.statistics.annotator_prior import AnnotatorPrior, share_right
+from service.statistics.strata_accuracy import START_ACCURACY
 
 BUDGET = "budget: {labels: 50}"
 
@@ -221,3 +224,15 @@ def test_what_waits_for_unrequested_labels_and_its_memory_are_listed(
         "as many with an outcome, about 220.0 kB\n"
         "  a group's accuracy is expected to change once in 5,000 labels (forgetting.run_length)\n"
     ) in capsys.readouterr().out
+
+
+def test_a_forecast_expects_as_reliable_people_as_estimates_do() -> None:
+    rule, stated = LabelsPerItem(most=3), LabelsPerItem(most=3, reliability=0.89)
+    people = AnnotatorPrior()
+    two_classes = share_right(np.array([people.ability[0]]), people.log_difficulty[0], 0.0, 2)
+    wrongly_predicted = share_right(
+        np.array([people.ability[0]]), people.log_difficulty[0], people.harder[0], 2
+    )
+    expected = START_ACCURACY * two_classes + (1 - START_ACCURACY) * wrongly_predicted
+    assert expected == pytest.approx(0.89, abs=0.005)
+    assert rule.items_per_label(0.9) == stated.items_per_label(0.9)
