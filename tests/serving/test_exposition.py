@@ -15,6 +15,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
+from rated_snapshots import error_rates
 from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot, waiting
 
 from service.monitoring.group_index import AttributeTraffic
@@ -52,6 +53,7 @@ def the_snapshot() -> ModelSnapshot:
         performances={"curve": performance()},
         ensembles={"votes": POOLED},
         challenges={"next": CHALLENGED},
+        error_rates={"fair": error_rates()},
         waiting=waiting(items=3),
         labelling=labelling(gold=30),
         wrong_labels=WrongLabels((0.05,), 0.2, is_learned=True),
