@@ -135,12 +135,16 @@ def _error_rates(name: str, found: ErrorRatesSnapshot) -> Iterator[Problem]:
                 labels=float(found.labels[g]),
                 value=(float(of.estimate.lower[g]), float(of.estimate.mean[g]), float(of.estimate.upper[g])),
                 limit=float(of.limits[g]),
+                log10_e=_log10(of.proof.log_e[g]) if of.proof and of.proof.confirmed[g] else None,
             )
+        proof = of.proof
+        of_difference = proof.log_e_difference if proof and proof.difference_confirmed else None
+        of_ratio = proof.log_e_ratio if proof and proof.ratio_confirmed else None
         apart = (
-            (of.differs_too_much, "difference", of.difference, of.max_difference),
-            (of.ratio_too_low, "ratio", of.ratio, of.min_ratio),
+            (of.differs_too_much, "difference", of.difference, of.max_difference, of_difference),
+            (of.ratio_too_low, "ratio", of.ratio, of.min_ratio, of_ratio),
         )
-        for is_wrong, kind, ends, limit in apart:
+        for is_wrong, kind, ends, limit, log_e in apart:
             if is_wrong:
                 yield Problem(
                     kind="error_rates_differ",
@@ -150,4 +154,9 @@ def _error_rates(name: str, found: ErrorRatesSnapshot) -> Iterator[Problem]:
                     part=f"{kind} of {rate}",
                     value=ends,
                     limit=limit,
+                    log10_e=None if log_e is None else _log10(log_e),
                 )
+
+
+def _log10(log_e: float) -> float:
+    return float(log_e) / math.log(10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from service.config.assessments import ChallengeSettings, EnsembleSettings, Erro
 from service.config.model import ModelSettings
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.monitoring.error_rate_evidence import error_rate_evidence
 from service.monitoring.error_rates import ErrorRatesSnapshot, error_rates_snapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
@@ -42,8 +44,8 @@ def assessment_results(
 ) -> AssessmentResults:
     """Results by the labels of a round, and the requests that are open.
 
-    Evidence about challengers begins with what was predicted `since` the end of the reference window;
-    `any_class` is as of `UnansweredRequests`.
+    Evidence begins with what was predicted `since` the end of the reference window. `any_class` is as of
+    `UnansweredRequests`.
     """
     policy, in_flight = settings.labels_per_item, Counter((one.assessment, one.group) for one in opened)
     ensembles = {
@@ -76,6 +78,18 @@ def assessment_results(
             asked,
             index,
             weighted,
+            partial(
+                error_rate_evidence,
+                asked,
+                index,
+                ledger,
+                alpha=settings.evidence.alpha,
+                now=now,
+                since=since,
+                any_class=any_class,
+            )
+            if policy.has_evidence and not policy.may_err
+            else None,
             interval=settings.interval,
             min_labels=settings.alerts.min_labels,
             rng=rng,

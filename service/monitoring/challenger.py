@@ -10,7 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from service.config.assessments import ChallengeSettings
 from service.domain.arrays import Flags, Floats, Indices
@@ -23,6 +22,7 @@ from service.monitoring.outcome_aggregates import NO_CLASS
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import effective_counts, sums
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels, mixed_difference
+from service.statistics.e_processes import e_values
 from service.statistics.estimate import Estimate
 from service.statistics.groups import Labels
 from service.statistics.ratios import ratio
@@ -106,7 +106,7 @@ def challenge_snapshot(
         )
         fair = ChallengeBeliefs(disagreement, asked)
         log_e = fair.log_e_better if of_better else fair.log_e_worse
-        return _e_value(log_e(margin, wrong_labels=wrong_labels))
+        return e_values(log_e(margin, wrong_labels=wrong_labels))
 
     return ChallengeSnapshot(
         challenger=challenge.challenger,
@@ -203,8 +203,3 @@ def _as_asked(
         )
     )
     return PairedLabels(challenger, champion, total - challenger - champion)
-
-
-def _e_value(log_evidence: Floats) -> Floats:
-    """E-values, which Prometheus and JSON must be able to hold."""
-    return np.asarray(special.exp10(np.minimum(log_evidence / np.log(10), 300.0)), np.float64)

@@ -6,7 +6,7 @@ is counted. Labels say which share of its items is positive (`service/statistics
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from service.config.assessments import ErrorRateSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER
+from service.monitoring.error_rate_evidence import RateProof
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.score_gains import ScoreGains
 from service.monitoring.weighted_labels import WeightedLabels
@@ -50,6 +51,7 @@ class RateSnapshot:
     # whether the intervals of groups with enough labels are beyond the maximum, or the minimum
     differs_too_much: bool
     ratio_too_low: bool
+    proof: RateProof | None  # what evidence confirms is beyond limits, too; None without evidence
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def error_rates_snapshot(
     settings: ErrorRateSettings,
     index: GroupIndex,
     weighted: WeightedLabels,
+    prove: Callable[[Mapping[RateName, Floats]], Mapping[RateName, RateProof]] | None,
     *,
     interval: float,
     min_labels: float,
@@ -76,7 +79,8 @@ def error_rates_snapshot(
 ) -> ErrorRatesSnapshot | None:
     """Error rates from the labels that there are; None while there is no traffic.
 
-    `interval` is the probability inside intervals. Groups with fewer than `min_labels` effective labels are
+    `prove` finds evidence by the limits of every group [G]; None where there is none. `interval` is the
+    probability inside intervals. Groups with fewer than `min_labels` effective labels are
     neither compared nor beyond a limit.
     """
     groups = index[settings.grouping]
@@ -92,6 +96,7 @@ def error_rates_snapshot(
     enough = counts >= max(min_labels, _LEAST_LABELS)
     enough &= np.array([name != OTHER for name in groups.names], np.bool_)
     limits = {name: _limits(settings, name, groups.names) for name in RATES}
+    proofs = {} if prove is None else prove(limits)
     return ErrorRatesSnapshot(
         positive_class=settings.positive_class,
         grouping=settings.grouping,
@@ -99,7 +104,12 @@ def error_rates_snapshot(
         shares=groups.shares,
         labels=counts,
         rates={
-            name: _rate(settings, name, each, limits=limits[name], enough=enough, interval=interval)
+            name: _rate(
+                *(settings, name, each, proofs.get(name)),
+                limits=limits[name],
+                enough=enough,
+                interval=interval,
+            )
             for name, each in found.items()
         },
         gains=_gains(groups.names, found[settings.rate], counts, limits[settings.rate]),
@@ -118,6 +128,7 @@ def _rate(
     settings: ErrorRateSettings,
     name: RateName,
     draws: Floats,
+    proof: RateProof | None,
     *,
     limits: Floats,
     enough: Flags,
@@ -133,6 +144,8 @@ def _rate(
     sure = apart
     if rate.needs_labels and not enough[known].all():
         sure = _apart(draws[:, known & enough], interval)
+    if proof is not None:
+        violated |= proof.confirmed
     most, least = settings.max_differences.get(name), settings.min_ratios.get(name)
     return RateSnapshot(
         estimate=Estimate(lower, mean, upper),
@@ -142,8 +155,11 @@ def _rate(
         max_difference=most,
         min_ratio=least,
         violated=violated,
-        differs_too_much=most is not None and sure is not None and sure[0][0] > most,
-        ratio_too_low=least is not None and sure is not None and sure[1][2] < least,
+        differs_too_much=(most is not None and sure is not None and sure[0][0] > most)
+        or (proof is not None and proof.difference_confirmed),
+        ratio_too_low=(least is not None and sure is not None and sure[1][2] < least)
+        or (proof is not None and proof.ratio_confirmed),
+        proof=proof,
     )
 
 

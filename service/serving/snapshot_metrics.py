@@ -20,6 +20,7 @@ from service.monitoring.label_quality import Ends, LabelQuality
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.metric_selection import ShownGroups
 from service.serving.metrics import Metric, MetricTable, highest, total
+from service.statistics.e_processes import e_values
 from service.statistics.label_errors import WrongLabels
 
 _Measured = tuple[PerformanceSnapshot, str]
@@ -208,6 +209,7 @@ RATE_GROUPS = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "group", "rat
     Metric("credence_error_rate_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: rate.estimate.upper),
     Metric("credence_error_rate_limit_ratio", "ratio", "The configured limit of the rate in the group: the minimum of true_positive_rate and precision, the maximum of other rates. Absent without one.", lambda rate: rate.limits),
     Metric("credence_error_rate_violated", "", "1 if the whole interval of the group's rate is beyond the configured limit, from at least alerts.min_labels effective labels; else 0. Absent without a limit.", lambda rate: np.where(np.isnan(rate.limits), np.nan, rate.violated)),
+    Metric("credence_error_rate_violated_evidence", "", "E-value: evidence that the group's rate is beyond its limit, from labels that were requested for the grouping. If it is not, this ever reaches 20 with a probability of at most 1/20. At most 1e300. Absent without a limit, and where labels may be wrong.", lambda rate: None if rate.proof is None else e_values(rate.proof.log_e), off_dashboards="the status page says what is confirmed"),
 ))
 RATES = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "rate"), (
     Metric("credence_error_rate_max_difference_ratio", "ratio", "The configured maximum difference between any two groups; absent without one.", lambda rate: rate.max_difference),
@@ -220,6 +222,8 @@ RATES = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "rate"), (
     Metric("credence_error_rate_quotient_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: _end(rate.ratio, 2)),
     Metric("credence_error_rate_difference_violated", "", "1 if the whole interval of the difference of groups with alerts.min_labels effective labels is above the configured maximum, else 0; absent without one.", lambda rate: None if rate.max_difference is None else rate.differs_too_much),
     Metric("credence_error_rate_quotient_violated", "", "1 if the whole interval of the quotient of such groups is below the configured minimum, else 0; absent without one.", lambda rate: None if rate.min_ratio is None else rate.ratio_too_low),
+    Metric("credence_error_rate_difference_evidence", "", "E-value: evidence that two groups differ by more than the configured maximum. Absent without one, where labels may be wrong, and with more than 50 groups.", lambda rate: None if rate.proof is None else e_values(rate.proof.log_e_difference), off_dashboards="the status page says what is confirmed"),
+    Metric("credence_error_rate_quotient_evidence", "", "E-value: evidence that the ratio of two groups is below the configured minimum. Absent likewise.", lambda rate: None if rate.proof is None else e_values(rate.proof.log_e_ratio), off_dashboards="the status page says what is confirmed"),
 ))
 RATE_LABELS = MetricTable[ErrorRatesSnapshot]((*_ASSESSMENT, "grouping", "group"), (
     Metric("credence_error_rate_labels", "labels", "Effective number of labels behind the group's error rates, after weighting and forgetting.", lambda rates: rates.labels),

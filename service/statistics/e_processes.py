@@ -157,6 +157,11 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
     return accepted[0], accepted[1]
 
 
+def e_values(log_evidence: Floats | float) -> Floats:
+    """E-values, which Prometheus and JSON must be able to hold: at most 1e300."""
+    return np.asarray(special.exp10(np.minimum(np.asarray(log_evidence) / np.log(10), 300.0)), np.float64)
+
+
 def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:
     """Null hypotheses that weighted e-BH rejects, which controls the false discovery rate.
 

@@ -168,7 +168,7 @@ def test_error_rates_of_every_group_are_shown_also_on_a_phone(shown: Shown, widt
     page = shown(rated(), viewport={"width": width, "height": 740})
     table = page.get_by_role("table", name="Error rates by group, for cat against the rest")
     expect(table.get_by_role("rowheader")).to_contain_text(["north", "south", "Difference", "Ratio"])
-    expect(table.get_by_role("row", name="north").locator("strong")).to_have_text("at most 30%")
+    expect(table.get_by_role("row", name="north").locator("strong")).to_have_text("at most 30%: confirmed")
     expect(table.get_by_role("row", name="Difference").locator("strong")).to_have_text("at most 5%")
     expect(table.get_by_role("row", name="Ratio").locator("strong")).to_have_text("at least 95%")
     assert page.evaluate("document.documentElement.scrollWidth") <= width

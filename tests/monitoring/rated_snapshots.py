@@ -10,6 +10,7 @@ from snapshots import BUDGET, snapshot
 
 from service.config.assessments import ErrorRateSettings
 from service.domain.assessments import RateName
+from service.monitoring.error_rate_evidence import RateProof
 from service.monitoring.error_rates import ErrorRatesSnapshot, RateSnapshot
 from service.monitoring.score_gains import ScoreGains
 from service.monitoring.snapshot import ModelSnapshot
@@ -41,6 +42,7 @@ def rate(name: RateName, **fields: Any) -> RateSnapshot:
         "violated": np.zeros(2, np.bool_),
         "differs_too_much": False,
         "ratio_too_low": False,
+        "proof": None,
     }
     return RateSnapshot(**(known | fields))
 
@@ -54,6 +56,14 @@ def error_rates() -> ErrorRatesSnapshot:
         violated=np.array([True, False]),
         max_difference=0.05,
         differs_too_much=True,
+        proof=RateProof(
+            log_e=np.array([np.log(500.0), 0.0]),
+            log_e_difference=1.0,
+            log_e_ratio=2.0,
+            confirmed=np.array([True, False]),
+            difference_confirmed=False,
+            ratio_confirmed=False,
+        ),
     )
     rates["selection_rate"] = rate("selection_rate", min_ratio=0.95, ratio_too_low=True)
     return ErrorRatesSnapshot(

@@ -250,10 +250,10 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             return bool(prometheus.query(expression))
 
         truth, labeller.truth = labeller.truth, lambda number: str(prediction(number)["predicted_class"])
-        wait_for(partial(holds_under_way, GOOD_TIME), seconds=60, what=GOOD_TIME)
+        wait_for(partial(holds_under_way, GOOD_TIME), seconds=120, what=GOOD_TIME)
         labeller.truth = truth
         for expression in (*RATES, *COMES_AND_GOES):
-            wait_for(partial(holds_under_way, expression), seconds=60, what=expression)
+            wait_for(partial(holds_under_way, expression), seconds=120, what=expression)
 
         def vendors_answer(expression: str) -> bool:
             go_on()  # or there would be no recent traffic in the end
@@ -261,9 +261,9 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             return bool(prometheus.query(expression))
 
         for expression in OF_VENDORS:
-            wait_for(partial(vendors_answer, expression), seconds=60, what=expression)
+            wait_for(partial(vendors_answer, expression), seconds=120, what=expression)
         for expression in ALL_IS_THERE:
-            wait_for(partial(prometheus.query, expression), seconds=60, what=expression)
+            wait_for(partial(prometheus.query, expression), seconds=120, what=expression)
 
         def moment_of_all() -> float | None:
             go_on()
@@ -275,7 +275,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             labelled.answer()
             return None
 
-        until = wait_for(moment_of_all, seconds=60, what="all at one moment")
+        until = wait_for(moment_of_all, seconds=120, what="all at one moment")
         yield Scraped(prometheus, since, until)
 
 

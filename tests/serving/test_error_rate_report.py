@@ -38,6 +38,7 @@ def test_the_question_and_what_is_found_are_reported_in_words() -> None:
 def test_a_group_beyond_a_limit_comes_first() -> None:
     assert [one.group for one in STATE.groups] == ["north", "south"]
     assert STATE.groups[0].violated == ["false_positive_rate"]
+    assert STATE.groups[0].confirmed == ["false_positive_rate"]
 
 
 def test_groups_have_their_own_limits() -> None:
@@ -57,7 +58,8 @@ def test_problems_name_the_group_the_rate_and_the_target() -> None:
     violated = found["False positive rate beyond its limit: region = north"]
     assert violated.alert == "CredenceErrorRateViolated"
     assert violated.sentence == (
-        "False positive rate 45.0% (95% CI 40.0-50.0%), target at most 30%. 120 labels, 40.0% of traffic."
+        "False positive rate 45.0% (95% CI 40.0-50.0%), target at most 30%. 120 labels, 40.0% of traffic. "
+        "Confirmed (e-value 500)."
     )
     differ = found["Groups are treated unequally: difference of false positive rate"]
     assert differ.sentence == (
@@ -76,6 +78,7 @@ def test_problems_name_the_group_the_rate_and_the_target() -> None:
         ("quotient_violated", "selection_rate", None, 1.0),
         ("labels", None, "north", 120.0),
         ("violated", "precision", "north", None),
+        ("violated_evidence", "false_positive_rate", "north", pytest.approx(500)),
     ],
 )
 def test_prometheus_gets_rates_limits_and_what_is_beyond_them(

@@ -21,7 +21,8 @@ from service.statistics.rates.gaps import (
     log_e_ratio,
 )
 from service.statistics.rates.measures import RATES, Rate
-from service.statistics.rates.strata import RateLabels, rates_of
+from service.statistics.rates.sample_evidence import SampleEvidence
+from service.statistics.rates.strata import RateLabels, RateStrata, rates_of
 
 LABELLED = [rate for rate in RATES.values() if rate.needs_labels]
 RATE = RATES["false_positive_rate"]
@@ -258,3 +259,57 @@ def test_scores_that_are_too_high_are_corrected_by_labels() -> None:
     assert found[3] < 0.4
     assert found[0] > 0.8
     assert SELECTED.sum() == 2
+
+
+@pytest.mark.parametrize("rate", LABELLED, ids=lambda rate: rate.name)
+def test_labels_of_random_items_are_the_same_evidence_as_with_strata_that_say_nothing(rate: Rate) -> None:
+    rng = np.random.default_rng(5)
+    of = RateStrata(np.array([[0.6, 0.4]]), np.array([False, True]), np.full((1, 2), 0.5))
+    labels, counts = RateLabels.none(of, 1), np.zeros((1, 2, 2))
+    evidence = RateEvidence(rate, labels)
+    for _ in range(60):
+        stratum, positive = int(rng.random() < 0.4), rng.random(1) < 0.3
+        here = np.zeros(1, np.intp)
+        drawn = Drawn(here, here, np.array([stratum]), positive, of.shares, None)
+        evidence.observe(labels, drawn)
+        labels.add(here, here, drawn.strata, positive)
+        counts[0, int(positive[0]), stratum] += 1
+    sample = SampleEvidence.of(rate, counts, np.zeros((1, 2)))
+    assert sample.log_e_above == pytest.approx(evidence.log_e_above, abs=1e-9)
+    assert sample.log_e_below == pytest.approx(evidence.log_e_below, abs=1e-9)
+
+
+@given(
+    shares=st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4),
+    rate=st.sampled_from(LABELLED),
+)
+def test_a_random_label_raises_evidence_at_the_true_rate_by_nothing_on_average(
+    shares: list[float], rate: Rate
+) -> None:
+    chances = np.array(shares).reshape(2, 2) / sum(shares)
+    true = float((chances * rate.numerator).sum() / (chances * rate.denominator).sum())
+    before = np.array([[[3.0, 2.0], [1.0, 4.0]]])
+    now = SampleEvidence.of(rate, before, np.zeros((1, 2)), np.array([true]))
+    after = np.zeros(2)
+    for positive, selected in np.ndindex(2, 2):
+        more = before.copy()
+        more[0, positive, selected] += 1
+        then = SampleEvidence.of(rate, more, np.zeros((1, 2)), np.array([true]))
+        chance = chances[positive, selected]
+        after += chance * np.exp([then.log_e_above[0, 0, 0], then.log_e_below[0, 0, 0]])
+    assert after == pytest.approx(np.exp([now.log_e_above[0, 0, 0], now.log_e_below[0, 0, 0]]), rel=1e-6)
+
+
+@pytest.mark.parametrize("rate", LABELLED, ids=lambda rate: rate.name)
+def test_whatever_a_missing_label_would_be_evidence_is_at_most_that(rate: Rate) -> None:
+    before = np.array([[[9.0, 2.0], [3.0, 8.0]]])
+    for selected in range(2):
+        missing = np.zeros((1, 2))
+        missing[0, selected] = 1
+        least = SampleEvidence.of(rate, before, missing)
+        for positive in range(2):
+            labels = before.copy()
+            labels[0, positive, selected] += 1
+            known = SampleEvidence.of(rate, labels, np.zeros((1, 2)))
+            assert (least.log_e_above <= known.log_e_above + 1e-9).all()
+            assert (least.log_e_below <= known.log_e_below + 1e-9).all()

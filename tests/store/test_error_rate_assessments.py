@@ -137,6 +137,26 @@ def test_a_group_beyond_the_limit_is_found(connection: Connection) -> None:
     assert not found.rates["true_positive_rate"].violated.any()
 
 
+def test_evidence_confirms_what_is_far_beyond_a_limit_and_nothing_else(connection: Connection) -> None:
+    limits = {"limits": {"false_positive_rate": 0.25}}
+    found, _ = assessed(connection, rounds=20, **limits, max_differences={"false_positive_rate": 0.02})
+    proof = found.rates["false_positive_rate"].proof
+    assert proof is not None
+    assert proof.confirmed.tolist() == [False, True, False]
+    assert proof.difference_confirmed
+    other = found.rates["precision"].proof
+    assert other is not None
+    assert np.isnan(other.log_e).all()
+    assert not other.confirmed.any()
+
+
+def test_without_labels_the_e_value_is_1(connection: Connection) -> None:
+    proof = assessed(connection, rounds=0)[0].rates["false_positive_rate"].proof
+    assert proof is not None
+    assert proof.log_e == pytest.approx(0)
+    assert proof.log_e_difference == pytest.approx(0)
+
+
 def test_a_limit_of_a_group_replaces_that_of_all(connection: Connection) -> None:
     own = {"north": {"false_positive_rate": 0.9}, "south": {"false_positive_rate": 0.01}}
     found, _ = assessed(connection, group_limits=own)

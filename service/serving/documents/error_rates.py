@@ -25,6 +25,8 @@ class RateState(Document):
     min_ratio: float | None = Field(description="configured")
     differs_too_much: bool = Field(description="whether the whole interval is above `max_difference`")
     ratio_too_low: bool = Field(description="whether the whole interval is below `min_ratio`")
+    difference_confirmed: bool = Field(description="whether anytime-valid evidence confirms the difference")
+    ratio_confirmed: bool = Field(description="whether it confirms the ratio")
 
 
 class RateGroup(Document):
@@ -40,6 +42,7 @@ class RateGroup(Document):
         description="configured, by rate: a minimum of `true_positive_rate` and `precision`, else a maximum"
     )
     violated: list[RateName] = Field(description="rates whose whole interval is beyond the limit")
+    confirmed: list[RateName] = Field(description="those of which anytime-valid evidence confirms it")
 
 
 class ErrorRateState(Document):
@@ -59,7 +62,14 @@ def error_rate_state(found: ErrorRatesSnapshot) -> ErrorRateState:
     return ErrorRateState(
         positive_class=found.positive_class,
         rates=[
-            RateState.of(rate, rate=name, difference=_interval(rate.difference), ratio=_interval(rate.ratio))
+            RateState.of(
+                rate,
+                rate=name,
+                difference=_interval(rate.difference),
+                ratio=_interval(rate.ratio),
+                difference_confirmed=rate.proof is not None and rate.proof.difference_confirmed,
+                ratio_confirmed=rate.proof is not None and rate.proof.ratio_confirmed,
+            )
             for name, rate in found.rates.items()
         ],
         groups=[_group(found, int(group)) for group in shown],
@@ -83,4 +93,5 @@ def _group(found: ErrorRatesSnapshot, group: int) -> RateGroup:
             if (limit := finite_or_none(rate.limits[group])) is not None
         },
         violated=[name for name, rate in found.rates.items() if rate.violated[group]],
+        confirmed=[name for name, rate in found.rates.items() if rate.proof and rate.proof.confirmed[group]],
     )

@@ -132,7 +132,8 @@ def _target_missed(problem: Problem) -> str:
     end = "at most" if problem.part.startswith(("false", "difference")) else "at least"
     measure = _measure(problem)
     target = "" if problem.limit is None else f", target {end} {100 * problem.limit:g}%"
-    return f"{measure} {_interval(problem)}{target}{_probable(problem, 'missing it')}.{_size(problem)}"
+    claim = _probable(problem, "missing it")
+    return f"{measure} {_interval(problem)}{target}{claim}.{_size(problem)}{_confirmed(problem)}"
 
 
 def _measure(problem: Problem) -> str:

@@ -30,8 +30,8 @@ from service.statistics.rates.measures import Rate
 from service.statistics.rates.strata import RateLabels
 from service.statistics.ratios import ratio
 
-_BETS: Final[Floats] = np.geomspace(0.05, 0.9, 6)  # parts of the largest bet that cannot ruin
-_LEAST_BOUND: Final = 1e-9
+BETS: Final[Floats] = np.geomspace(0.05, 0.9, 6)  # parts of the largest bet that cannot ruin
+LEAST_BOUND: Final = 1e-9
 _ROUNDING: Final = 1e-9  # of limits
 LIMITS: Final[Floats] = np.linspace(0.0, 1.0, 201)
 """Limits that every rate is tested against [T]."""
@@ -49,45 +49,20 @@ class Drawn:
     expected: Floats | None  # expected share of positive items, before the label [n, K]; None if unused
 
 
-class RateEvidence:
-    """Log e-values of one rate of G groups in R runs, for every limit; label by label."""
+class LimitEvidence:
+    """Log e-values of one rate of G groups in R runs, for every limit.
 
-    def __init__(self, rate: Rate, labels: RateLabels, limits: Floats = LIMITS) -> None:
-        if not rate.needs_labels:
-            raise ValueError(f"no label informs about the {rate.name}; it is counted")
-        self.rate, self.limits = rate, limits
-        runs, groups, _ = labels.labels.shape
-        shape = (runs, groups, len(limits), len(_BETS))
-        self._above, self._below = np.zeros(shape), np.zeros(shape)
-        self.log_e_above: Floats = np.zeros(shape[:-1])
-        """Log e-values against "the rate is at most the limit" [R, G, T]."""
-        self.log_e_below: Floats = np.zeros(shape[:-1])
-        """Log e-values against "the rate is at least the limit" [R, G, T]."""
+    Attributes:
+        rate: which rate.
+        limits: that it is tested against, ascending [T].
+        log_e_above: against "the rate is at most the limit" [R, G, T].
+        log_e_below: against "the rate is at least the limit" [R, G, T].
+    """
 
-    def observe(self, before: RateLabels, drawn: Drawn) -> None:
-        """Bet on labels, given those before them.
-
-        Raises:
-            ValueError: a stratum whose labels matter has items without labels, and cannot be drawn.
-        """
-        at = np.arange(len(drawn.runs)), drawn.strata, drawn.positive.astype(np.intp)
-        numerators = _estimates(self.rate.numerator, before, drawn)
-        denominators = _estimates(self.rate.denominator, before, drawn)
-        possible = ratio(1.0, drawn.chances, np.nan)[:, :, None, None] > 0
-        gains = numerators[..., None] - self.limits * denominators[..., None]
-        paid = gains[at]
-        lowest = np.where(possible, gains, np.inf).min(axis=(1, 2))
-        highest = np.where(possible, gains, -np.inf).max(axis=(1, 2))
-        where = drawn.runs, drawn.groups
-        sides = (
-            (self._above, self.log_e_above, paid, -lowest),
-            (self._below, self.log_e_below, -paid, highest),
-        )
-        for capital, log_e, gain, worst in sides:
-            parts = (gain / np.maximum(worst, _LEAST_BOUND))[..., None] * _BETS
-            # Where nothing can be lost the rate cannot be at the limit, and no bet is needed.
-            now = capital[where] + np.log1p(np.where((worst > _LEAST_BOUND)[..., None], parts, 0.0))
-            capital[where], log_e[where] = now, _log_mean(now)
+    rate: Rate
+    limits: Floats
+    log_e_above: Floats
+    log_e_below: Floats
 
     def log_e_exceeds(self, limit: float) -> Floats:
         """Log e-values against "the rate is at most the limit" [R, G].
@@ -115,6 +90,44 @@ class RateEvidence:
         lower = np.where(possible, self.limits[:-1], np.inf).min(axis=2)
         upper = np.where(possible, self.limits[1:], -np.inf).max(axis=2)
         return lower, upper
+
+
+class RateEvidence(LimitEvidence):
+    """The same, label by label."""
+
+    def __init__(self, rate: Rate, labels: RateLabels, limits: Floats = LIMITS) -> None:
+        if not rate.needs_labels:
+            raise ValueError(f"no label informs about the {rate.name}; it is counted")
+        self.rate, self.limits = rate, limits
+        runs, groups, _ = labels.labels.shape
+        shape = (runs, groups, len(limits), len(BETS))
+        self._above, self._below = np.zeros(shape), np.zeros(shape)
+        self.log_e_above, self.log_e_below = np.zeros(shape[:-1]), np.zeros(shape[:-1])
+
+    def observe(self, before: RateLabels, drawn: Drawn) -> None:
+        """Bet on labels, given those before them.
+
+        Raises:
+            ValueError: a stratum whose labels matter has items without labels, and cannot be drawn.
+        """
+        at = np.arange(len(drawn.runs)), drawn.strata, drawn.positive.astype(np.intp)
+        numerators = _estimates(self.rate.numerator, before, drawn)
+        denominators = _estimates(self.rate.denominator, before, drawn)
+        possible = ratio(1.0, drawn.chances, np.nan)[:, :, None, None] > 0
+        gains = numerators[..., None] - self.limits * denominators[..., None]
+        paid = gains[at]
+        lowest = np.where(possible, gains, np.inf).min(axis=(1, 2))
+        highest = np.where(possible, gains, -np.inf).max(axis=(1, 2))
+        where = drawn.runs, drawn.groups
+        sides = (
+            (self._above, self.log_e_above, paid, -lowest),
+            (self._below, self.log_e_below, -paid, highest),
+        )
+        for capital, log_e, gain, worst in sides:
+            parts = (gain / np.maximum(worst, LEAST_BOUND))[..., None] * BETS
+            # Where nothing can be lost the rate cannot be at the limit, and no bet is needed.
+            now = capital[where] + np.log1p(np.where((worst > LEAST_BOUND)[..., None], parts, 0.0))
+            capital[where], log_e[where] = now, log_mean(now)
 
     def part(self, runs: Indices) -> RateEvidence:
         """Of some runs."""
@@ -149,7 +162,7 @@ def _estimates(counted: Floats, before: RateLabels, drawn: Drawn) -> Floats:
     return np.asarray(means[:, None, None] + weights[..., None] * (values - expected[..., None]), np.float64)
 
 
-def _log_mean(capital: Floats) -> Floats:
+def log_mean(capital: Floats) -> Floats:
     """Log of the mean capital of all bets."""
     most = capital.max(axis=-1)
     return np.asarray(most + np.log(np.exp(capital - most[..., None]).mean(axis=-1)), np.float64)

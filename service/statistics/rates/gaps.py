@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 
 from service.domain.arrays import Floats
-from service.statistics.rates.evidence import RateEvidence
+from service.statistics.rates.evidence import LimitEvidence
 
 _ROUNDING: Final = 1e-9
 
 
-def log_e_difference(evidence: RateEvidence, least: float) -> Floats:
+def log_e_difference(evidence: LimitEvidence, least: float) -> Floats:
     """Log e-values against "the rate of a is above that of b by at most `least`" [R, G, G], a first.
 
     Raises:
@@ -31,7 +31,7 @@ def log_e_difference(evidence: RateEvidence, least: float) -> Floats:
     return _least(_pairs(evidence, _higher_by(evidence, least)))
 
 
-def log_e_ratio(evidence: RateEvidence, least: float) -> Floats:
+def log_e_ratio(evidence: LimitEvidence, least: float) -> Floats:
     """Log e-values against "the rate of a is at most `least` times that of b" [R, G, G], a first.
 
     Raises:
@@ -40,7 +40,7 @@ def log_e_ratio(evidence: RateEvidence, least: float) -> Floats:
     return _least(_pairs(evidence, _higher_times(evidence, least)))
 
 
-def log_e_any_difference(evidence: RateEvidence, least: float) -> Floats:
+def log_e_any_difference(evidence: LimitEvidence, least: float) -> Floats:
     """Log e-value against "no two groups differ by more than `least`" [R]: the gap of the grouping.
 
     Raises:
@@ -49,7 +49,7 @@ def log_e_any_difference(evidence: RateEvidence, least: float) -> Floats:
     return _any_pair(_pairs(evidence, _higher_by(evidence, least)))
 
 
-def log_e_any_ratio(evidence: RateEvidence, most: float) -> Floats:
+def log_e_any_ratio(evidence: LimitEvidence, most: float) -> Floats:
     """Log e-value against "the least rate over the highest is at least `most`" [R], such as 0.8.
 
     Raises:
@@ -60,19 +60,19 @@ def log_e_any_ratio(evidence: RateEvidence, most: float) -> Floats:
     return _any_pair(_pairs(evidence, _higher_times(evidence, 1 / most)))
 
 
-def _higher_by(evidence: RateEvidence, least: float) -> Floats:
+def _higher_by(evidence: LimitEvidence, least: float) -> Floats:
     if not 0 <= least < 1:
         raise ValueError(f"a difference of {least:g} is not in [0, 1)")
     return evidence.limits[1:] + least
 
 
-def _higher_times(evidence: RateEvidence, least: float) -> Floats:
+def _higher_times(evidence: LimitEvidence, least: float) -> Floats:
     if least < 1:
         raise ValueError(f"a ratio of {least:g} of the higher rate to the lower one is below 1")
     return evidence.limits[1:] * least
 
 
-def _pairs(evidence: RateEvidence, ends: Floats) -> Floats:
+def _pairs(evidence: LimitEvidence, ends: Floats) -> Floats:
     """Log e-values of all pairs in every interval of the lower rate [R, G, G, T - 1].
 
     `ends` are the most that the higher rate may be, if the lower one is at most the interval's upper end.

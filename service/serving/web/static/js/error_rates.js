@@ -47,13 +47,13 @@ export function errorRates({ positive_class, rates, groups }) {
       "tbody",
       {},
       groups.map((group) => row(group, shown)),
-      line("Difference", shown, ({ difference, max_difference, differs_too_much }) => [
+      line("Difference", shown, ({ difference, max_difference, differs_too_much, difference_confirmed }) => [
         difference && interval(difference, apart),
-        target("at most", max_difference, differs_too_much),
+        target("at most", max_difference, differs_too_much, difference_confirmed),
       ]),
-      line("Ratio", shown, ({ ratio, min_ratio, ratio_too_low }) => [
+      line("Ratio", shown, ({ ratio, min_ratio, ratio_too_low, ratio_confirmed }) => [
         ratio && interval(ratio, percent),
-        target("at least", min_ratio, ratio_too_low),
+        target("at least", min_ratio, ratio_too_low, ratio_confirmed),
       ]),
     ),
   );
@@ -75,15 +75,17 @@ function row(group, shown) {
         "td",
         { class: "number" },
         found && interval(found, percent),
-        rate in group.limits && target(LEAST.has(rate) ? "at least" : "at most", group.limits[rate], isBeyond),
+        rate in group.limits && target(LEAST.has(rate) ? "at least" : "at most", group.limits[rate], isBeyond, group.confirmed.includes(rate)),
       );
     }),
   );
 }
 
-/** What is wanted; in red where it is missed. @param {string} end @param {number | null} limit @param {boolean} isMissed */
-const target = (end, limit, isMissed) =>
-  limit !== null && h(isMissed ? "strong" : "span", { class: "bounds" }, `${end} ${threshold(limit)}`);
+/** What is wanted; in red where it is missed. @param {string} end @param {number | null} limit @param {boolean} isMissed
+ * @param {boolean} isConfirmed */
+const target = (end, limit, isMissed, isConfirmed) =>
+  limit !== null &&
+  h(isMissed ? "strong" : "span", { class: "bounds" }, `${end} ${threshold(limit)}${isConfirmed ? ": confirmed" : ""}`);
 
 /** A row about all groups. @param {string} title @param {any[]} shown @param {(rate: any) => any} text */
 function line(title, shown, text) {
