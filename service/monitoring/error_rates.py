@@ -18,13 +18,21 @@ from service.domain.assessments import RateName
 from service.domain.cells import OTHER
 from service.monitoring.error_rate_evidence import RateProof
 from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.outcome_aggregates import NO_CLASS
 from service.monitoring.score_gains import ScoreGains
 from service.monitoring.weighted_labels import WeightedLabels
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.estimate import Estimate
 from service.statistics.groups import Labels
-from service.statistics.rates.measures import RATES
-from service.statistics.rates.posterior import Ends, draw_rates, gap, gap_of_groups, joint_intervals
+from service.statistics.rates.measures import RATES, Rate
+from service.statistics.rates.posterior import (
+    Ends,
+    draw_rates,
+    draws_needed,
+    gap,
+    gap_of_groups,
+    joint_rate_intervals,
+)
 from service.statistics.rates.strata import RateLabels, RateStrata
 from service.statistics.ratios import ratio
 
@@ -34,6 +42,8 @@ _DRAWN_NUMBERS: Final = 2_000_000  # strata times draws, where groups are very m
 _MOST_STRATA: Final = 10  # by score, of each prediction
 _GROUP_STRATA: Final = 2_000  # in all groups together, about
 _LEAST_LABELS: Final = 1.0
+_NOTHING: Final = 1e-9  # effective labels
+_HALF: Final = 0.5  # a prediction of either kind, by Jeffreys' prior
 _MOST_PAIRED: Final = 12  # groups of which all pairs are compared
 
 
@@ -84,17 +94,24 @@ def error_rates_snapshot(
     neither compared nor beyond a limit.
     """
     groups = index[settings.grouping]
-    strata = _strata(index, settings.grouping, groups)
-    if strata is None:
+    counted = _counted(index, settings.grouping, groups)
+    if counted is None:
         return None
-    labels = [_labels(index, groups, each, strata) for each in weighted.imputed or (weighted.labels,)]
+    strata = counted.strata
+    labels = [
+        _labels(index, groups, each, strata, open_is_positive=number % 2 == 0)
+        for number, each in enumerate(weighted.imputed or (weighted.labels,))
+    ]
     size = strata.shares.size * len(labels)
-    draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _DRAWN_NUMBERS // size)) // len(labels) + 1
-    drawn = [draw_rates(each, rng, draws=draws) for each in labels]
+    most = max(_MOST_DRAWS, draws_needed(len(groups.names), interval))
+    draws = max(_FEWEST_DRAWS, min(most, _DRAWN_NUMBERS // size)) // len(labels) + 1
+    drawn = [draw_rates(each, rng, draws=draws, traffic=counted.draw(rng, draws)) for each in labels]
     found = {name: np.concatenate([each[name] for each in drawn]) for name in RATES}
+    found["precision"][:, counted.positive.sum(axis=1) == 0] = np.nan  # of items that there are none of
     counts = _labels(index, groups, weighted.labels, strata).labels[0].sum(axis=1)
     enough = counts >= max(min_labels, _LEAST_LABELS)
-    enough &= np.array([name != OTHER for name in groups.names], np.bool_)
+    is_one = np.array([name != OTHER for name in groups.names], np.bool_)
+    compared = {name: is_one & (enough if rate.needs_labels else True) for name, rate in RATES.items()}
     limits = {name: _limits(settings, name, groups.names) for name in RATES}
     proofs = {} if prove is None else prove(limits)
     return ErrorRatesSnapshot(
@@ -107,7 +124,8 @@ def error_rates_snapshot(
             name: _rate(
                 *(settings, name, each, proofs.get(name)),
                 limits=limits[name],
-                enough=enough,
+                compared=compared[name],
+                unseen=_unseen(RATES[name], labels),
                 interval=interval,
             )
             for name, each in found.items()
@@ -131,19 +149,32 @@ def _rate(
     proof: RateProof | None,
     *,
     limits: Floats,
-    enough: Flags,
+    compared: Flags,
+    unseen: tuple[Flags, Flags],
     interval: float,
 ) -> RateSnapshot:
+    """One rate; `compared` are groups that may be beyond limits, and `unseen` as `_unseen` says."""
     rate, known = RATES[name], ~np.isnan(draws).any(axis=0)
-    lower, upper = joint_intervals(draws, interval)
+    lower, upper = joint_rate_intervals(draws, interval)
     mean = ratio(np.nansum(draws, axis=0), np.count_nonzero(~np.isnan(draws), axis=0))
+    # Near 0 and 1 no prior gives intervals that hold (Brown, Cai and DasGupta, Statistical Science 2001).
+    varies = known & (lower < upper)
+    lower = np.where(varies & unseen[0], 0.0, np.minimum(lower, mean))
+    upper = np.where(varies & unseen[1], 1.0, np.maximum(upper, mean))
     # Nothing is beyond NaN.
-    violated = enough & ((upper < limits) if rate.is_good else (lower > limits))
+    violated = compared & ((upper < limits) if rate.is_good else (lower > limits))
     apart = _apart(draws[:, known], interval)
-    # The selection rate is counted, and needs no labels.
     sure = apart
-    if rate.needs_labels and not enough[known].all():
-        sure = _apart(draws[:, known & enough], interval)
+    if apart is not None and not compared[known].all():
+        sure = _apart(draws[:, known & compared], interval)
+        if sure is not None:
+            # Of more groups, the difference is no less, and the ratio no higher.
+            apart = (
+                _ends(max(apart[0][0], sure[0][0]), apart[0][1], apart[0][2]),
+                _ends(apart[1][0], apart[1][1], min(apart[1][2], sure[1][2])),
+            )
+    if apart is not None and (lower[known] <= 0).any():
+        apart = apart[0], _ends(0.0, *apart[1][1:])
     if proof is not None:
         violated |= proof.confirmed
     most, least = settings.max_differences.get(name), settings.min_ratios.get(name)
@@ -163,17 +194,67 @@ def _rate(
     )
 
 
+def _unseen(rate: Rate, labels: Sequence[RateLabels]) -> tuple[Flags, Flags]:
+    """Groups whose rate may be 0 by their labels, and those where it may be 1, in some imputation [G].
+
+    None of the labels that count for the rate is in its numerator, or all are.
+    """
+    none, every = [], []
+    for each in labels:
+        positive = each.positives[0]
+        negative, of = each.labels[0] - positive, each.strata.predictions
+        inside = (positive * rate.numerator[1][of] + negative * rate.numerator[0][of]).sum(axis=1)
+        among = (positive * rate.denominator[1][of] + negative * rate.denominator[0][of]).sum(axis=1)
+        none.append(inside < _NOTHING)
+        every.append((among - inside < _NOTHING) & (inside >= _NOTHING))
+    if not rate.needs_labels:
+        return np.zeros_like(none[0]), np.zeros_like(none[0])
+    return np.logical_or.reduce(none), np.logical_or.reduce(every)
+
+
 def _apart(draws: Floats, interval: float) -> tuple[Ends, Ends] | None:
     count = draws.shape[1]
     if count < 2:  # noqa: PLR2004 - a pair
         return None
     if count > _MOST_PAIRED:
-        return gap_of_groups(draws, interval)
-    found = gap([draws], interval)
-    return found.difference, found.ratio
+        difference, quotient = gap_of_groups(draws, interval)
+    else:
+        difference, quotient, _ = gap([draws], interval)
+    return _ends(*difference), _ends(*quotient)
 
 
-def _strata(index: GroupIndex, grouping: str, groups: Groups) -> RateStrata | None:
+def _ends(lower: float, mean: float, upper: float) -> Ends:
+    """An interval with its estimate inside: the mean of a skewed posterior may be beyond its quantiles."""
+    return min(lower, mean), mean, max(upper, mean)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """Traffic of every group by stratum, counted; arrays are [G, K / 2] but for those of `strata`."""
+
+    strata: RateStrata
+    whole: Floats  # share of a group's traffic, both predictions together
+    size: Floats  # predictions of a group, ever [G]
+    others: Floats  # predictions of other classes, since these are counted by prediction
+    positive: Floats  # of the positive class
+
+    def draw(self, rng: np.random.Generator, draws: int) -> Floats:
+        """Shares that the strata may have in the traffic that this is a sample of [S, G, K].
+
+        A prediction of either kind is expected in all strata with traffic together (Jeffreys): where few are
+        counted by prediction, as after an assessment was added, little is known.
+        """
+        size = (draws, *self.whole.shape)
+        parts = rng.standard_gamma(self.whole * self.size[:, None], size)
+        parts = ratio(parts, parts.sum(axis=2, keepdims=True))
+        there = np.maximum(np.count_nonzero(self.others + self.positive > 0, axis=1), 1)
+        prior = (_HALF / there)[:, None]
+        selected = rng.beta(self.positive + prior, self.others + prior, size)
+        found = np.concatenate([parts * (1 - selected), parts * selected], axis=2)
+        return np.where(np.isnan(self.strata.shares), np.nan, found)
+
+
+def _counted(index: GroupIndex, grouping: str, groups: Groups) -> _Counted | None:
     """Strata of every group: first those of other predictions, then of positive ones, by score bin."""
     if not groups.names:
         return None
@@ -195,7 +276,20 @@ def _strata(index: GroupIndex, grouping: str, groups: Groups) -> RateStrata | No
     flat = traffic.reshape(len(groups.names), -1)
     # NaN where nothing is counted yet by prediction: then no rate is known.
     shares = ratio(flat, flat.sum(axis=1, keepdims=True))
-    return RateStrata(shares, np.repeat((False, True), len(starts)), means.reshape(flat.shape))
+    strata = RateStrata(shares, np.repeat((False, True), len(starts)), means.reshape(flat.shape))
+    counts = np.add.reduceat(block.counts.reshape(weights.shape).astype(np.float64), starts, axis=2)
+    # Counts, spread as weights are, which favour what is new.
+    by_prediction = counts.sum(axis=1, keepdims=True) * ratio(
+        traffic, traffic.sum(axis=1, keepdims=True), 0.0
+    )
+    whole = np.add.reduceat(groups.weights, starts, axis=1)
+    return _Counted(
+        strata,
+        ratio(whole, whole.sum(axis=1, keepdims=True)),
+        groups.counts.sum(axis=1).astype(np.float64),
+        by_prediction[:, 0],
+        by_prediction[:, 1],
+    )
 
 
 def _score_strata(bins: int, groups: int) -> Indices:
@@ -204,8 +298,14 @@ def _score_strata(bins: int, groups: int) -> Indices:
     return np.arange(bins) * count // bins
 
 
-def _labels(index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrata) -> RateLabels:
-    """Effective labels of every group and stratum, of one run."""
+def _labels(
+    index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrata, *, open_is_positive: bool = False
+) -> RateLabels:
+    """Effective labels of every group and stratum, of one run.
+
+    Items without a label that may have any true class are positive with `open_is_positive`, where they are
+    not selected, and not right either.
+    """
     inside = groups.labels_of(labels)
     cells, positive_class = index.cells, index.space.classes.index(_positive(index))
     selected = cells.classes[inside.cells] == positive_class
@@ -213,6 +313,8 @@ def _labels(index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrat
     of_bins = _score_strata(index.space.bin_count, len(groups.names))
     place = number * width + selected * (width // 2) + of_bins[cells.bins[inside.cells]]
     positive = np.where(selected, inside.correct > 0, inside.true_classes == positive_class)
+    if open_is_positive:
+        positive |= ~selected & (inside.correct == 0) & (inside.true_classes == NO_CLASS)
     if len(index.space.classes) == 2:  # noqa: PLR2004 - then whoever is not right means the other class
         positive = selected == (inside.correct > 0)
     total, ones = effective_counts(

@@ -10,7 +10,7 @@ from rate_examples import SELECTED, labelled, rate_by_hand, strata
 from scipy import stats
 
 from service.statistics.rates.measures import CRITERIA, RATES
-from service.statistics.rates.posterior import draw_rates, gap, joint_intervals
+from service.statistics.rates.posterior import draw_rates, gap, joint_intervals, joint_rate_intervals
 from service.statistics.rates.strata import rates_of
 from service.statistics.rates.stratum_posterior import draw_positive_shares
 
@@ -158,3 +158,14 @@ def test_the_gap_of_several_rates_is_the_largest_one() -> None:
 def test_one_group_alone_has_no_gap() -> None:
     found = gap([np.full((10, 1), 0.5)], 0.95)
     assert (found.difference, found.ratio) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(("groups", "draws"), [(3, 4_000), (200, 501), (1_000, 501)])
+def test_intervals_of_very_many_groups_hold_at_once_though_draws_are_few(groups: int, draws: int) -> None:
+    rng, holds = np.random.default_rng(0), 0
+    for _ in range(20):
+        positives = rng.integers(2, 30, groups)
+        drawn = rng.beta(positives, 40 - positives, (draws + 1, groups))
+        lower, upper = joint_rate_intervals(drawn[1:], 0.95)
+        holds += bool(((lower <= drawn[0]) & (drawn[0] <= upper)).all())
+    assert holds >= 17

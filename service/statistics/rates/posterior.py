@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from service.domain.arrays import Floats
 from service.statistics.names import RateName
@@ -22,12 +23,22 @@ from service.statistics.ratios import ratio
 DRAWS: Final = 4_000
 _ROUNDING: Final = 1e-6
 _LEAST_RATE: Final = 1e-9  # so that ratios are finite
+_LEAST_BEYOND: Final = 4.0  # draws beyond an end, in expectation, for the draws to tell where it is
+_LEAST_ODDS: Final = 1e-12
+_TAIL: Final = 0.05  # of the draws, whose fall tells how far further ones would be out
 
 
 def draw_rates(
-    labels: RateLabels, rng: np.random.Generator, *, run: int = 0, draws: int = DRAWS
+    labels: RateLabels,
+    rng: np.random.Generator,
+    *,
+    run: int = 0,
+    draws: int = DRAWS,
+    traffic: Floats | None = None,
 ) -> Mapping[RateName, Floats]:
     """Draws of every rate of every group in one run [S, G]; NaN where a rate counts no items.
+
+    `traffic` are draws of the strata's shares, where these are not known for sure [S, G, K].
 
     If the items are all there are, those with labels are certain, and the classes of others are drawn.
     """
@@ -36,7 +47,8 @@ def draw_rates(
     if strata.sizes is not None:
         left = (strata.sizes - all_).astype(np.int64)
         shares = ratio(positive + rng.binomial(left, shares), strata.sizes, 0.0)
-    return {name: rates_of(rate, strata.shares, strata.predictions, shares) for name, rate in RATES.items()}
+    known = strata.shares if traffic is None else traffic
+    return {name: rates_of(rate, known, strata.predictions, shares) for name, rate in RATES.items()}
 
 
 def joint_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
@@ -58,6 +70,42 @@ def joint_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
     cut = int(np.sort(beyond.min(axis=1, initial=count))[int((1 - mass) * count + _ROUNDING)])
     at = np.minimum(cut, (some - 1) // 2)
     return ordered[at, columns], ordered[some - 1 - at, columns]
+
+
+def joint_rate_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
+    """The same of rates, within 0 and 1, of so many groups that the draws do not tell how far ends are out.
+
+    Then each group has its part of what may be outside (Bonferroni), as groups learn nothing from one
+    another, and ends are beyond the draws: tails of log odds fall exponentially, as those of Beta
+    distributions do.
+    """
+    lower, upper = joint_intervals(draws, mass)
+    groups = max(draws.shape[1], 1)
+    if len(draws) >= draws_needed(groups, mass):
+        return lower, upper
+    tail = (1 - mass) / (2 * groups)
+    odds = special.logit(np.clip(draws, _LEAST_ODDS, 1 - _LEAST_ODDS))
+    # Rates that are certain, or count nothing in some draws, stay as they are.
+    varies = np.ptp(draws, axis=0) > 0
+    low, high = special.expit(_far_end(odds, tail)), special.expit(-_far_end(-odds, tail))
+    return (
+        np.where(varies, np.minimum(lower, low), lower),
+        np.where(varies, np.maximum(upper, high), upper),
+    )
+
+
+def draws_needed(groups: int, mass: float) -> int:
+    """Draws that tell where intervals of so many groups end that hold at once."""
+    return int(_LEAST_BEYOND * 2 * groups / (1 - mass) + _ROUNDING)
+
+
+def _far_end(values: Floats, tail: float) -> Floats:
+    """Quantile below which a `tail` of every quantity is, from draws [S, Q], if it falls exponentially."""
+    count = max(int(_TAIL * len(values)), 1)
+    ordered = np.partition(values, count, axis=0)[: count + 1]
+    start = ordered[count]
+    quantile: Floats = start - (start - ordered[:count]).mean(axis=0) * np.log(_TAIL / tail)
+    return quantile
 
 
 Ends = tuple[float, float, float]
@@ -116,7 +164,7 @@ def gap_of_groups(draws: Floats, mass: float) -> tuple[Ends, Ends]:
     """
     draws = np.maximum(draws, _LEAST_RATE)
     tail, means = (1 - mass) / 2, draws.mean(axis=0)
-    lower, upper = joint_intervals(draws, mass)
+    lower, upper = joint_rate_intervals(draws, mass)
     high, low = draws.max(axis=1), draws.min(axis=1)
     apart, alike = lower.max() - upper.min(), ratio(upper.min(), lower.max(), 1.0)
     return (
