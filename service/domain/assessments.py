@@ -26,7 +26,7 @@ Policy = Literal[
 ]
 Aim = Literal["f1", "precision", "recall", "false_positive_rate", "curve"]
 LabelledRate = Literal["false_positive_rate", "false_negative_rate", "true_positive_rate", "precision"]
-RateName = LabelledRate | Literal["selection_rate"]
+RateName = Literal[LabelledRate, "selection_rate"]
 
 MOST_TARGET: Final = 1 - 1e-6
 """The highest share of labels that a certificate can require to agree with predictions.

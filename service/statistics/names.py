@@ -9,6 +9,6 @@ PriorName = Literal["learned", "informed", "informed_jeffreys", "uniform", "vagu
 LabelledRate = Literal["false_positive_rate", "false_negative_rate", "true_positive_rate", "precision"]
 """Rates that depend on true classes."""
 
-RateName = LabelledRate | Literal["selection_rate"]
+RateName = Literal[LabelledRate, "selection_rate"]
 
 LABELLED_RATES: Final[tuple[LabelledRate, ...]] = get_args(LabelledRate)
