@@ -235,6 +235,11 @@ class ErrorRateSettings(PolicySettings):
     min_ratios: dict[RateName, Probability] = Field(default={})
     """minimum ratio of the lowest to the highest rate of any group, by rate, with an alert"""
 
+    @property
+    def reserved_labels(self) -> int:
+        """None: groups are suspected for their accuracy, and these labels are for their error rates."""
+        return 0
+
     def limit(self, rate: LabelledRate, group: str) -> float | None:
         """The limit of a rate in a group, if there is one."""
         return self.group_limits.get(group, {}).get(rate, self.limits.get(rate))

@@ -125,7 +125,7 @@ def _error_rates(name: str, found: ErrorRatesSnapshot) -> Iterator[Problem]:
         for g in np.flatnonzero(of.violated).tolist():
             yield Problem(
                 kind="error_rate_violated",
-                severity="critical",
+                severity="warning",
                 alerts=("CredenceErrorRateViolated",),
                 grouping=found.grouping,
                 group=found.groups[g],
@@ -148,7 +148,7 @@ def _error_rates(name: str, found: ErrorRatesSnapshot) -> Iterator[Problem]:
             if is_wrong:
                 yield Problem(
                     kind="error_rates_differ",
-                    severity="critical",
+                    severity="warning",
                     alerts=("CredenceErrorRatesDiffer",),
                     subject=name,
                     part=f"{kind} of {rate}",

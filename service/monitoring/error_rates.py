@@ -13,17 +13,15 @@ from typing import Final
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Flags, Floats
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER
 from service.monitoring.error_rate_evidence import RateProof
-from service.monitoring.group_index import GroupIndex, Groups
-from service.monitoring.outcome_aggregates import NO_CLASS
+from service.monitoring.error_rate_strata import counted_strata, stratum_labels
+from service.monitoring.group_index import GroupIndex
 from service.monitoring.score_gains import ScoreGains
 from service.monitoring.weighted_labels import WeightedLabels
-from service.statistics.balance_heuristic import effective_counts
 from service.statistics.estimate import Estimate
-from service.statistics.groups import Labels
 from service.statistics.rates.measures import RATES, Rate
 from service.statistics.rates.posterior import (
     Ends,
@@ -33,7 +31,7 @@ from service.statistics.rates.posterior import (
     gap_of_groups,
     joint_rate_intervals,
 )
-from service.statistics.rates.strata import RateLabels, RateStrata
+from service.statistics.rates.strata import RateLabels
 from service.statistics.ratios import ratio
 
 _MOST_DRAWS: Final = 4_000
@@ -94,21 +92,21 @@ def error_rates_snapshot(
     neither compared nor beyond a limit.
     """
     groups = index[settings.grouping]
-    counted = _counted(index, settings.grouping, groups)
+    counted = counted_strata(index, settings.grouping, groups)
     if counted is None:
         return None
     strata = counted.strata
     labels = [
-        _labels(index, groups, each, strata, open_is_positive=number % 2 == 0)
-        for number, each in enumerate(weighted.imputed or (weighted.labels,))
-    ]
+        stratum_labels(index, groups, each, strata, open_is_positive=number % 2 == 0)
+        for number, each in enumerate(weighted.imputed)
+    ] or [stratum_labels(index, groups, weighted.labels, strata)]
     size = strata.shares.size * len(labels)
     most = max(_MOST_DRAWS, draws_needed(len(groups.names), interval))
     draws = max(_FEWEST_DRAWS, min(most, _DRAWN_NUMBERS // size)) // len(labels) + 1
     drawn = [draw_rates(each, rng, draws=draws, traffic=counted.draw(rng, draws)) for each in labels]
     found = {name: np.concatenate([each[name] for each in drawn]) for name in RATES}
     found["precision"][:, counted.positive.sum(axis=1) == 0] = np.nan  # of items that there are none of
-    counts = _labels(index, groups, weighted.labels, strata).labels[0].sum(axis=1)
+    counts = stratum_labels(index, groups, weighted.labels, strata).labels[0].sum(axis=1)
     enough = counts >= max(min_labels, _LEAST_LABELS)
     is_one = np.array([name != OTHER for name in groups.names], np.bool_)
     compared = {name: is_one & (enough if rate.needs_labels else True) for name, rate in RATES.items()}
@@ -226,112 +224,6 @@ def _apart(draws: Floats, interval: float) -> tuple[Ends, Ends] | None:
 def _ends(lower: float, mean: float, upper: float) -> Ends:
     """An interval with its estimate inside: the mean of a skewed posterior may be beyond its quantiles."""
     return min(lower, mean), mean, max(upper, mean)
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """Traffic of every group by stratum, counted; arrays are [G, K / 2] but for those of `strata`."""
-
-    strata: RateStrata
-    whole: Floats  # share of a group's traffic, both predictions together
-    size: Floats  # predictions of a group, ever [G]
-    others: Floats  # predictions of other classes, since these are counted by prediction
-    positive: Floats  # of the positive class
-
-    def draw(self, rng: np.random.Generator, draws: int) -> Floats:
-        """Shares that the strata may have in the traffic that this is a sample of [S, G, K].
-
-        A prediction of either kind is expected in all strata with traffic together (Jeffreys): where few are
-        counted by prediction, as after an assessment was added, little is known.
-        """
-        size = (draws, *self.whole.shape)
-        parts = rng.standard_gamma(self.whole * self.size[:, None], size)
-        parts = ratio(parts, parts.sum(axis=2, keepdims=True))
-        there = np.maximum(np.count_nonzero(self.others + self.positive > 0, axis=1), 1)
-        prior = (_HALF / there)[:, None]
-        selected = rng.beta(self.positive + prior, self.others + prior, size)
-        found = np.concatenate([parts * (1 - selected), parts * selected], axis=2)
-        return np.where(np.isnan(self.strata.shares), np.nan, found)
-
-
-def _counted(index: GroupIndex, grouping: str, groups: Groups) -> _Counted | None:
-    """Strata of every group: first those of other predictions, then of positive ones, by score bin."""
-    if not groups.names:
-        return None
-    bins, classes = index.space.bin_count, len(index.space.classes)
-    of_bins = _score_strata(bins, len(groups.names))
-    table = index.traffic.tables[index.space.groupings[grouping].attribute]
-    block = table.block("selected_bins").part([table.rows[name] for name in groups.names])
-    weights = block.weights.reshape(len(groups.names), 2, bins)
-    # Of what is counted by score bin, and weighted as all estimates are, the share of positive predictions.
-    share = ratio(weights, weights.sum(axis=1, keepdims=True), 0.0)
-    now = share * groups.weights[:, None, :]
-    middles = (np.arange(bins) + 0.5) / bins
-    scores = ratio(block.score_sums.reshape(weights.shape), weights, middles)
-    # Without class probabilities, the rest is spread evenly over the classes that are not predicted.
-    scores[:, 0] = (1 - scores[:, 0]) / (classes - 1)
-    starts = np.flatnonzero(np.diff(of_bins, prepend=-1))
-    traffic = np.add.reduceat(now, starts, axis=2)
-    means = ratio(np.add.reduceat(now * scores, starts, axis=2), traffic, 0.5)
-    flat = traffic.reshape(len(groups.names), -1)
-    # NaN where nothing is counted yet by prediction: then no rate is known.
-    shares = ratio(flat, flat.sum(axis=1, keepdims=True))
-    strata = RateStrata(shares, np.repeat((False, True), len(starts)), means.reshape(flat.shape))
-    counts = np.add.reduceat(block.counts.reshape(weights.shape).astype(np.float64), starts, axis=2)
-    # Counts, spread as weights are, which favour what is new.
-    by_prediction = counts.sum(axis=1, keepdims=True) * ratio(
-        traffic, traffic.sum(axis=1, keepdims=True), 0.0
-    )
-    whole = np.add.reduceat(groups.weights, starts, axis=1)
-    return _Counted(
-        strata,
-        ratio(whole, whole.sum(axis=1, keepdims=True)),
-        groups.counts.sum(axis=1).astype(np.float64),
-        by_prediction[:, 0],
-        by_prediction[:, 1],
-    )
-
-
-def _score_strata(bins: int, groups: int) -> Indices:
-    """Stratum of every score bin [B], ascending; fewer than bins where groups are very many."""
-    count = min(bins, max(1, min(_MOST_STRATA, _GROUP_STRATA // groups)))
-    return np.arange(bins) * count // bins
-
-
-def _labels(
-    index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrata, *, open_is_positive: bool = False
-) -> RateLabels:
-    """Effective labels of every group and stratum, of one run.
-
-    Items without a label that may have any true class are positive with `open_is_positive`, where they are
-    not selected, and not right either.
-    """
-    inside = groups.labels_of(labels)
-    cells, positive_class = index.cells, index.space.classes.index(_positive(index))
-    selected = cells.classes[inside.cells] == positive_class
-    number, width = groups.cells[inside.cells], strata.shares.shape[1]
-    of_bins = _score_strata(index.space.bin_count, len(groups.names))
-    place = number * width + selected * (width // 2) + of_bins[cells.bins[inside.cells]]
-    positive = np.where(selected, inside.correct > 0, inside.true_classes == positive_class)
-    if open_is_positive:
-        positive |= ~selected & (inside.correct == 0) & (inside.true_classes == NO_CLASS)
-    if len(index.space.classes) == 2:  # noqa: PLR2004 - then whoever is not right means the other class
-        positive = selected == (inside.correct > 0)
-    total, ones = effective_counts(
-        groups=place,
-        group_count=strata.shares.size,
-        weights=inside.weights,
-        freshness=inside.freshness,
-        correct=positive.astype(np.float64),
-    )
-    shape = (1, len(groups.names), width)
-    return RateLabels(strata, total.reshape(shape), ones.reshape(shape))
-
-
-def _positive(index: GroupIndex) -> str:
-    if index.space.selections is None:
-        raise ValueError("no assessment of this model estimates error rates")
-    return index.space.selections.positive
 
 
 def _gains(names: Sequence[str], draws: Floats, labels: Floats, limits: Floats) -> ScoreGains:
