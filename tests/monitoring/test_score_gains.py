@@ -35,7 +35,7 @@ def test_precision_needs_labels_of_low_scores_least() -> None:
 def test_groups_are_in_the_order_that_is_asked_for_and_unknown_ones_are_worth_nothing(
     gains: ScoreGains,
 ) -> None:
-    some = gains.of(["[0.9,1]", "unknown", "[0,0.1)"], np.zeros(3))
+    some = gains.of(["[0.9,1]", "unknown", "[0,0.1)"])
     assert np.array_equal(some.gains, [[gains.gains["[0.9,1]"], 0.0, gains.gains["[0,0.1)"]]])
     assert some.labels[0, 1] == 0
 
