@@ -61,14 +61,17 @@ def error_rate_evidence(
     labels, unlabelled = _requested(settings, index, ledger, now=now, since=since, any_class=any_class)
     names = index[settings.grouping].names
     own = np.array([name != OTHER for name in names], np.bool_)
+    few = np.count_nonzero(own) <= _MOST_COMPARED
     found: dict[RateName, tuple[Floats, float, float]] = {}
     for name, rate in RATES.items():
         if not rate.needs_labels:
             continue
-        evidence = SampleEvidence.of(rate, labels, unlabelled)
-        compared = SampleEvidence.of(rate, labels[own], unlabelled[own])
-        few = np.count_nonzero(own) <= _MOST_COMPARED
         most, least = settings.max_differences.get(name), settings.min_ratios.get(name)
+        if most is None and least is None and np.isnan(limits[name]).all():
+            found[name] = np.full(len(names), np.nan), np.nan, np.nan
+            continue
+        evidence = SampleEvidence.of(rate, labels, unlabelled)
+        compared = evidence.of_groups(own)
         found[name] = (
             np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan),
             float(log_e_any_difference(compared, most)[0]) if few and most not in (None, 1.0) else np.nan,

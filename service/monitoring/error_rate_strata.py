@@ -17,7 +17,7 @@ from service.statistics.ratios import ratio
 
 _MOST_STRATA: Final = 10  # by score, of each prediction
 _GROUP_STRATA: Final = 2_000  # in all groups together, about
-_HALF: Final = 0.5
+_HALF: Final = 0.5  # a prediction of either kind, by Jeffreys' prior
 
 
 @dataclass(frozen=True)

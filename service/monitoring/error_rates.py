@@ -24,6 +24,7 @@ from service.monitoring.weighted_labels import WeightedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.rates.measures import RATES, Rate
 from service.statistics.rates.posterior import (
+    DRAWS,
     Ends,
     draw_rates,
     draws_needed,
@@ -34,14 +35,10 @@ from service.statistics.rates.posterior import (
 from service.statistics.rates.strata import RateLabels
 from service.statistics.ratios import ratio
 
-_MOST_DRAWS: Final = 4_000
 _FEWEST_DRAWS: Final = 400
 _DRAWN_NUMBERS: Final = 2_000_000  # strata times draws, where groups are very many
-_MOST_STRATA: Final = 10  # by score, of each prediction
-_GROUP_STRATA: Final = 2_000  # in all groups together, about
 _LEAST_LABELS: Final = 1.0
 _NOTHING: Final = 1e-9  # effective labels
-_HALF: Final = 0.5  # a prediction of either kind, by Jeffreys' prior
 _MOST_PAIRED: Final = 12  # groups of which all pairs are compared
 
 
@@ -55,8 +52,9 @@ class RateSnapshot:
     limits: Floats  # configured for every group, NaN without one
     max_difference: float | None  # configured, as the next one
     min_ratio: float | None
-    violated: Flags  # groups with enough labels whose whole interval is beyond the limit
-    # whether the intervals of groups with enough labels are beyond the maximum, or the minimum
+    # groups whose whole interval is beyond the limit, with enough labels, or of which evidence confirms it
+    violated: Flags
+    # whether the intervals of such groups are beyond the maximum, or the minimum, or evidence confirms it
     differs_too_much: bool
     ratio_too_low: bool
     proof: RateProof | None  # what evidence confirms is beyond limits, too; None without evidence
@@ -96,17 +94,18 @@ def error_rates_snapshot(
     if counted is None:
         return None
     strata = counted.strata
+    answered = stratum_labels(index, groups, weighted.labels, strata)
     labels = [
         stratum_labels(index, groups, each, strata, open_is_positive=number % 2 == 0)
         for number, each in enumerate(weighted.imputed)
-    ] or [stratum_labels(index, groups, weighted.labels, strata)]
+    ] or [answered]
     size = strata.shares.size * len(labels)
-    most = max(_MOST_DRAWS, draws_needed(len(groups.names), interval))
+    most = max(DRAWS, draws_needed(len(groups.names), interval))
     draws = max(_FEWEST_DRAWS, min(most, _DRAWN_NUMBERS // size)) // len(labels) + 1
     drawn = [draw_rates(each, rng, draws=draws, traffic=counted.draw(rng, draws)) for each in labels]
     found = {name: np.concatenate([each[name] for each in drawn]) for name in RATES}
     found["precision"][:, counted.positive.sum(axis=1) == 0] = np.nan  # of items that there are none of
-    counts = stratum_labels(index, groups, weighted.labels, strata).labels[0].sum(axis=1)
+    counts = answered.labels[0].sum(axis=1)
     enough = counts >= max(min_labels, _LEAST_LABELS)
     is_one = np.array([name != OTHER for name in groups.names], np.bool_)
     compared = {name: is_one & (enough if rate.needs_labels else True) for name, rate in RATES.items()}

@@ -208,7 +208,7 @@ RATE_GROUPS = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "group", "rat
     Metric("credence_error_rate_mean_ratio", "ratio", "Posterior mean of the rate; absent if it counts no item.", lambda rate: rate.estimate.mean),
     Metric("credence_error_rate_upper_ratio", "ratio", "Upper end of the interval of the same.", lambda rate: rate.estimate.upper),
     Metric("credence_error_rate_limit_ratio", "ratio", "The configured limit of the rate in the group: the minimum of true_positive_rate and precision, the maximum of other rates. Absent without one.", lambda rate: rate.limits),
-    Metric("credence_error_rate_violated", "", "1 if the whole interval of the group's rate is beyond the configured limit, from at least alerts.min_labels effective labels; else 0. Absent without a limit.", lambda rate: np.where(np.isnan(rate.limits), np.nan, rate.violated)),
+    Metric("credence_error_rate_violated", "", "1 if the whole interval of the group's rate is beyond the configured limit, from at least alerts.min_labels effective labels, or evidence confirms that it is; else 0. Absent without a limit.", lambda rate: np.where(np.isnan(rate.limits), np.nan, rate.violated)),
     Metric("credence_error_rate_violated_evidence", "", "E-value: evidence that the group's rate is beyond its limit, from labels that were requested for the grouping. If it is not, this ever reaches 20 with a probability of at most 1/20. At most 1e300. Absent without a limit, and where labels may be wrong.", lambda rate: None if rate.proof is None else e_values(rate.proof.log_e), off_dashboards="the status page says what is confirmed"),
 ))
 RATES = MetricTable[RateSnapshot]((*_ASSESSMENT, "grouping", "rate"), (

@@ -41,7 +41,9 @@ class RateGroup(Document):
     limits: dict[RateName, float] = Field(
         description="configured, by rate: a minimum of `true_positive_rate` and `precision`, else a maximum"
     )
-    violated: list[RateName] = Field(description="rates whose whole interval is beyond the limit")
+    violated: list[RateName] = Field(
+        description="rates beyond the limit: the whole interval is, or evidence says so"
+    )
     confirmed: list[RateName] = Field(description="those of which anytime-valid evidence confirms it")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.domain.arrays import Floats
+from service.domain.arrays import Flags, Floats
 from service.statistics.rates.evidence import BETS, LEAST_BOUND, LIMITS, LimitEvidence, log_mean
 from service.statistics.rates.measures import Rate
 
@@ -35,6 +35,12 @@ class SampleEvidence(LimitEvidence):
         """
         gains = rate.numerator - limits[:, None, None] * rate.denominator  # [T, 2, 2]
         return cls(rate, limits, _log_e(gains, labels, unlabelled), _log_e(-gains, labels, unlabelled))
+
+    def of_groups(self, groups: Flags) -> SampleEvidence:
+        """Of some groups [G]."""
+        return SampleEvidence(
+            self.rate, self.limits, self.log_e_above[:, groups], self.log_e_below[:, groups]
+        )
 
 
 def _log_e(gains: Floats, labels: Floats, unlabelled: Floats) -> Floats:
