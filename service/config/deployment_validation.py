@@ -23,7 +23,7 @@ _REDIS_SCHEMES = ("redis", "rediss", "unix")
 def deployment_problems(settings: Settings) -> Problems:
     """Keys that conflict with another key or lack one, by path, with the problem."""
     return [
-        *_kafka_problems(settings.kafka.security),
+        *kafka_problems(settings.kafka.security),
         *_redis_problems(settings.redis),
         *_listener_problems(settings),
         *_incomplete_pairs("vendor_api", settings.vendor_api),
@@ -31,7 +31,8 @@ def deployment_problems(settings: Settings) -> Problems:
     ]
 
 
-def _kafka_problems(security: KafkaSecurity) -> Problems:
+def kafka_problems(security: KafkaSecurity) -> Problems:
+    """Keys of `kafka.security` that conflict with another key or lack one, by path, with the problem."""
     at, protocol = "kafka.security", security.protocol
     problems: Problems = []
     if "ssl" not in protocol:
