@@ -40,7 +40,9 @@ Labeller("sorter", lambda request: "cat", kafka=kafka).run()
 
 
 @contextmanager
-def answering(deployment: Deployment, answer: Callable[[LabelRequest], Any], **options: Any) -> Iterator[None]:
+def answering(
+    deployment: Deployment, answer: Callable[[LabelRequest], Any], **options: Any
+) -> Iterator[None]:
     """A labeller that runs in a thread, and has stopped in the end."""
     labeller = Labeller("sorter", answer, kafka=deployment.settings.kafka, **options)
     thread = threading.Thread(target=labeller.run)
