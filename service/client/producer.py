@@ -25,6 +25,7 @@ _DELIVERY_SECONDS = 86_400.0
 """So long Kafka's client retries a record under one sequence number; under another it could arrive twice."""
 
 _BLOCK_SECONDS = 2.0
+_JOIN_SECONDS = 3.0
 _ARGUMENTS = {"predicted_class": "predicted"}
 
 
@@ -146,7 +147,7 @@ class Producer:
         self._outbox.close()
         self._sender.stop()
         if self._sender.is_alive():
-            self._sender.join(timeout)
+            self._sender.join(_JOIN_SECONDS)
 
     def __enter__(self) -> Self:
         return self

@@ -68,15 +68,16 @@ class Sender(threading.Thread):
                 if batch and producer is None:
                     producer = self._make()
                 batch = self._deliver(producer, batch)
-            except KafkaError as error:
-                self._wait(translate_error(error, self._topic))
             except CredenceError as error:
                 self._wait(error)
         if producer is not None:
             producer.close(timeout=_CLOSE_SECONDS)
 
-    def _wait(self, error: CredenceError) -> None:
-        self._warn("predictions wait until Kafka takes them: %s", error)
+    def _wait(self, error: KafkaError | CredenceError) -> None:
+        if self._stop_requested.is_set():
+            return
+        cause = translate_error(error, self._topic) if isinstance(error, KafkaError) else error
+        self._warn("predictions wait until Kafka takes them: %s", cause)
         self._stop_requested.wait(_BACKOFF_SECONDS)
 
     def _deliver(self, producer: Any, batch: Sequence[Record]) -> list[Record]:
@@ -86,32 +87,33 @@ class Sender(threading.Thread):
         fails for good, is a record that Kafka may have sent again.
         """
         sent: list[tuple[Record, Any]] = []
-        failed: list[Record] = []
-        problem = ""
+        delivered: list[Record] = []
+        refused: list[tuple[Record, KafkaError]] = []
+        failure: KafkaError | CredenceError | None = None
         for record in batch:
             try:
                 sent.append((record, producer.send(self._topic, key=record.key, value=record.value)))
             except _OF_ONE_RECORD as error:
-                failed.append(record)
-                problem = type(error).__name__
+                refused.append((record, error))
             except (KafkaError, CredenceError) as error:
-                self._wait(error if isinstance(error, CredenceError) else translate_error(error, self._topic))
+                failure = error
                 break
-        rest = list(batch[len(sent) + len(failed) :])
-        delivered: list[Record] = []
+        rest = batch[len(sent) + len(refused) :]
         again: list[Record] = []
         for record, future in sent:
             try:
                 self._await(future)
                 delivered.append(record)
             except _OF_ONE_RECORD as error:
-                failed.append(record)
-                problem = type(error).__name__
+                refused.append((record, error))
             except KafkaError as error:
+                failure = error
                 again.append(record)
-                self._warn("predictions are sent again: %s", translate_error(error, self._topic))
-        self._outbox.settle(delivered, failed, problem and f"Kafka refuses the record: {problem}")
-        return again + rest
+        problem = f"Kafka refuses the record: {type(refused[-1][1]).__name__}" if refused else ""
+        self._outbox.settle(delivered, [record for record, _ in refused], problem)
+        if failure is not None:
+            self._wait(failure)
+        return [*again, *rest]
 
     def _await(self, future: Any) -> None:
         while not future.is_done and not self._stop_requested.is_set():
