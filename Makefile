@@ -25,7 +25,7 @@ test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults,
 
 test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
 	$(BIN)/python tests/stack/kafka_distribution.py
-	$(PYTEST) --broker apache tests/stack tests/loop
+	$(PYTEST) --broker apache tests/stack tests/loop tests/client
 	$(PYTEST) --redis cluster tests/store tests/dead_letters/test_replay.py
 
 test-kubernetes: $(VENV)/dev.installed  ## install, upgrade, drain and remove the chart on a real control plane (Go, root)

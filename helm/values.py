@@ -77,7 +77,7 @@ class Page(Values):
 
 
 class VendorApi(Values):
-    """The vendor API, for vendors in `config.vendors` that have tokens."""
+    """The vendor API, for vendors in `config.vendors` that have tokens, and for `config.senders`."""
 
     enabled: bool = Field(default=False, description="whether the web processes serve the vendor API")
     service: Service = Service()

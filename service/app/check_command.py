@@ -186,9 +186,12 @@ def _in_bytes(size: int) -> str:
 
 def _vendor_lines(settings: Settings) -> Iterator[str]:
     api = settings.vendor_api
-    if settings.has_vendor_api:
+    if settings.has_http_apis:
         scheme = "http" if api.certificate_file is None else "https"
-        yield f"serves the vendor API at {scheme}://{api.host}:{api.port}/"
+        served = "the vendor API" if settings.has_vendor_api else "POST /v1/predictions"
+        yield f"serves {served} at {scheme}://{api.host}:{api.port}/"
+    for name, sender in settings.senders.items():
+        yield f"sender {name}: models {', '.join(sender.models)}; tokens: {len(sender.token_sha256)}"
     for name, vendor in settings.vendors.items():
         topic = vendor.topic or settings.kafka.topics.label_requests
         tokens = f"tokens: {len(vendor.token_sha256)}" if vendor.token_sha256 else "no token (Kafka only)"

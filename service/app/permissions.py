@@ -187,6 +187,19 @@ def _with_vendors(prefix: str, role: str, rights: RedisRights, *, claim: bool) -
     return rights
 
 
+def _with_senders(prefix: str, role: str, rights: RedisRights) -> RedisRights:
+    """The same where predictions come over HTTP: calls with a key are done once."""
+    if role != "serve":
+        return rights
+    keys = (idempotency_key(prefix, "*", "*"), vendor_calls_key(prefix))
+    return replace(
+        rights,
+        commands=rights.commands | {"HSET", "HDEL"},
+        scripts=tuple(dict.fromkeys((*rights.scripts, "keep_call"))),
+        writes=tuple(dict.fromkeys((*rights.writes, *keys))),
+    )
+
+
 def _with_unrequested(prefix: str, role: str, rights: RedisRights) -> RedisRights:
     """The same where a model takes labels that nobody requested."""
     keys = ModelKeys(prefix, "*", "*")
@@ -208,6 +221,8 @@ def redis_rights(settings: Settings, role: str) -> RedisRights:
     rights = _redis_table(redis.prefix)[role]
     if settings.vendors:
         rights = _with_vendors(redis.prefix, role, rights, claim=settings.has_vendor_api)
+    if settings.senders:
+        rights = _with_senders(redis.prefix, role, rights)
     if any(model.unrequested_labels is not None for model in settings.models.values()):
         rights = _with_unrequested(redis.prefix, role, rights)
     commands, writes = rights.commands, rights.writes
@@ -243,7 +258,8 @@ def kafka_rights(settings: Settings, role: str) -> list[KafkaRight]:
     """What a role does in Kafka under these settings; a right to read or write implies one to describe."""
     topics, prefix = settings.kafka.topics, settings.kafka.group_prefix
     own_topics = [vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None]
-    answered = [topics.labels] if settings.has_vendor_api else []
+    served = [topics.labels] if settings.has_vendor_api else []
+    served += [topics.predictions] if settings.senders else []
     reads: dict[str, list[str]] = {
         "predictions": [topics.predictions],
         "labels": [topics.labels],
@@ -253,7 +269,7 @@ def kafka_rights(settings: Settings, role: str) -> list[KafkaRight]:
         "predictions": [topics.dead_letters],
         "labels": [topics.dead_letters],
         "schedule": [topics.label_requests, *own_topics],
-        "serve": answered,
+        "serve": served,
         "send-predictions": [topics.predictions],
         "send-labels": [topics.labels],
         "dead-letters": [topics.predictions, topics.labels],

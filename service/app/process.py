@@ -104,7 +104,7 @@ class Application:
                 outages=self._outages,
             )
         self._vendors = None
-        if "serve" in self._roles and settings.has_vendor_api:
+        if "serve" in self._roles and settings.has_http_apis:
             from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
 
             self._vendors = VendorServing(
@@ -173,11 +173,8 @@ class Application:
             self._health.add(rounds.check)
             self._health.report_models(rounds.statuses)
         with ExitStack() as served:
-            answers = None if vendors is None else self._patiently(vendors.producer)
-            if vendors is not None and answers is not None:
-                served.callback(answers.close, timeout=5)
-                vendors.start(self._connection, answers)
-                served.callback(vendors.stop)
+            if vendors is not None:
+                vendors.start(self._connection, self._patiently, served)
             self._health.started()
             if supervisors:
                 collect_rarely()

@@ -23,7 +23,7 @@ _REDIS_SCHEMES = ("redis", "rediss", "unix")
 def deployment_problems(settings: Settings) -> Problems:
     """Keys that conflict with another key or lack one, by path, with the problem."""
     return [
-        *_kafka_problems(settings.kafka.security),
+        *kafka_problems(settings.kafka.security),
         *_redis_problems(settings.redis),
         *_listener_problems(settings),
         *_incomplete_pairs("vendor_api", settings.vendor_api),
@@ -31,7 +31,8 @@ def deployment_problems(settings: Settings) -> Problems:
     ]
 
 
-def _kafka_problems(security: KafkaSecurity) -> Problems:
+def kafka_problems(security: KafkaSecurity) -> Problems:
+    """Keys of `kafka.security` that conflict with another key or lack one, by path, with the problem."""
     at, protocol = "kafka.security", security.protocol
     problems: Problems = []
     if "ssl" not in protocol:
@@ -137,7 +138,7 @@ def _incomplete_pairs(at: str, settings: Any) -> Problems:
 def _listener_problems(settings: Settings) -> Problems:
     taken: dict[int, str] = {}
     problems: Problems = []
-    for name in ("http", "monitoring", *(["vendor_api"] if settings.has_vendor_api else [])):
+    for name in ("http", "monitoring", *(["vendor_api"] if settings.has_http_apis else [])):
         port = getattr(settings, name).port
         if port and port in taken:
             problems.append((f"{name}.port", f"is already the port of `{taken[port]}`; choose another one"))
@@ -151,15 +152,17 @@ def _vendor_problems(settings: Settings) -> Problems:
         problem = "must be more than `bounds.payload_bytes`: webhooks of Label Studio contain the payload"
         problems.append(("vendor_api.body_bytes", problem))
     tokens: set[str] = set()
+    for name, sender in settings.senders.items():
+        at = f"senders.{name}"
+        problems += _unknown_models(at, sender.models, settings)
+        problems += _repeated(f"{at}.token_sha256", sender.token_sha256, tokens, "a token")
+        if name in settings.vendors:
+            problems.append((at, "is also the name of a vendor; choose another one"))
     label_keys: set[bytes] = set()
     topics = set(settings.kafka.topics.model_dump().values())
     for name, vendor in settings.vendors.items():
         at = f"vendors.{name}"
-        problems += [
-            (f"{at}.models.{i}", f"unknown model {model!r}; the models are {', '.join(settings.models)}")
-            for i, model in enumerate(vendor.models or ())
-            if model not in settings.models
-        ]
+        problems += _unknown_models(at, vendor.models or (), settings)
         problems += _repeated(f"{at}.token_sha256", vendor.token_sha256, tokens, "a token")
         # With a shared key, one vendor could sign labels in the name of the other.
         problems += _repeated(f"{at}.label_keys", vendor.label_key_bytes(), label_keys, "a label key")
@@ -173,11 +176,21 @@ def _vendor_problems(settings: Settings) -> Problems:
     return problems
 
 
+def _unknown_models(at: str, models: Iterable[str], settings: Settings) -> Problems:
+    return [
+        (f"{at}.models.{i}", f"unknown model {model!r}; the models are {', '.join(settings.models)}")
+        for i, model in enumerate(models)
+        if model not in settings.models
+    ]
+
+
 def _repeated(at: str, values: Iterable[Any], seen: set[Any], what: str) -> Problems:
     """Problems of values in `seen`; adds all values to it."""
     problems = []
     for i, value in enumerate(values):
         if value in seen:
-            problems.append((f"{at}.{i}", f"{what} belongs to one vendor; this one is already in use"))
+            problems.append(
+                (f"{at}.{i}", f"{what} belongs to one vendor or sender; this one is already in use")
+            )
         seen.add(value)
     return problems

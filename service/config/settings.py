@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from service.config.bounds import Bounds
 from service.config.model import ModelSettings
+from service.config.senders import SenderName, SenderSettings
 from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability, Server, matching
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace
@@ -204,6 +205,8 @@ class Settings(Frozen):
     """the deployed classifiers, by the model name in their predictions"""
     vendors: dict[VendorName, VendorSettings] = Field(default={})
     """labelling vendors, by name; without vendors, any producer may write to the labels topic"""
+    senders: dict[SenderName, SenderSettings] = Field(default={})
+    """senders of predictions over HTTP, by name; they use the listener and the limits of `vendor_api`"""
 
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""
@@ -213,6 +216,11 @@ class Settings(Frozen):
     def has_vendor_api(self) -> bool:
         """Whether the vendor API is served: a vendor has a token for it."""
         return any(vendor.token_sha256 for vendor in self.vendors.values())
+
+    @property
+    def has_http_apis(self) -> bool:
+        """Whether the listener of `vendor_api` is needed: by vendors, or by senders of predictions."""
+        return self.has_vendor_api or bool(self.senders)
 
     def vendors_of(self, model: str) -> dict[str, VendorSettings]:
         """The vendors that may be asked about a model, by name; none where vendors are not configured."""

@@ -20,7 +20,11 @@ _REPLY_SECONDS = 30.0
 
 
 def build_consumer(
-    settings: KafkaSettings, *, group: str, without_offset: Literal["none", "earliest"] = "none"
+    settings: KafkaSettings,
+    *,
+    group: str,
+    without_offset: Literal["none", "earliest"] = "none",
+    poll_seconds: float = 300.0,
 ) -> Any:
     """A consumer of bytes, as deserializers that raise would make poll() spin.
 
@@ -31,6 +35,7 @@ def build_consumer(
         settings: of Kafka.
         group: suffix of the consumer group's name.
         without_offset: where it starts without an offset; `none` leaves that to the caller.
+        poll_seconds: how long it may not poll without losing its partitions.
     """
     options = _common(settings, group) | {
         "group_id": f"{settings.group_prefix}.{group}",
@@ -39,6 +44,7 @@ def build_consumer(
         "auto_offset_reset": without_offset,
         "isolation_level": "read_committed",
         "max_poll_records": settings.max_poll_records,
+        "max_poll_interval_ms": int(poll_seconds * 1000),
         "session_timeout_ms": int(settings.session_timeout_seconds * 1000),
         "heartbeat_interval_ms": int(settings.session_timeout_seconds * 1000 / 3),
     }

@@ -72,6 +72,11 @@ def handshake_failure(why: str) -> KafkaConnectionError:
     return KafkaConnectionError(f"{_HANDSHAKE_FAILED}: {why}")
 
 
+def forget_other_threads() -> None:
+    """Let a child of a fork connect: a thread of its parent that was connecting then does not exist in it."""
+    _one_at_a_time._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as `logging` does
+
+
 class _Failures(logging.Handler):
     """Keeps the last failure of a connection that the client logged, except for timeouts."""
 

@@ -72,9 +72,9 @@ def vendor_problems(reports: Sequence[VendorCalls]) -> Iterator[PipelineProblem]
                 "warning",
                 "CredenceVendorApiFailing",
                 min(one.at for one in reports if one.vendor == vendor and one.failed),
-                f"{count:,} of the last {calls[vendor]:,} calls of vendor {vendor} to the vendor API failed "
-                "with a status of 5xx. The vendor must repeat them, and its labels may be late. Check that "
-                "Kafka and Redis answer, and read the log of the processes that serve the API.",
+                f"{count:,} of the last {calls[vendor]:,} calls of {vendor} to the vendor API failed with a "
+                "status of 5xx. They must be repeated, and labels (of a sender: predictions) may be late. "
+                "Check that Kafka and Redis answer, and read the log of the processes that serve the API.",
             )
 
 

@@ -393,7 +393,7 @@ def test_every_dead_letter_header_is_explained_beside_the_reasons() -> None:
 
 
 def test_the_contract_has_a_schema_for_every_message_and_its_documents() -> None:
-    documents = {"asyncapi.json", "vendor-api.openapi.json", "README.md"}
+    documents = {"asyncapi.json", "vendor-api.openapi.json", "ingestion-api.openapi.json", "README.md"}
     assert set(contract_files()) == {*map(schema_file, MESSAGES), *documents}
 
 

@@ -46,6 +46,7 @@ schedule: {{tick_seconds: {tick}, lease_seconds: {lease}}}
 log_level: debug
 seed: 7
 vendors: {vendors}
+senders: {senders}
 models:
   sorter:
     classes: [cat, dog, owl]
@@ -129,6 +130,7 @@ class Deployment:
         assessments: what is asked, as YAML.
         model: more keys of the model, as YAML.
         vendors: who is asked, as YAML; `NAME` stands for the deployment's name.
+        senders: who sends predictions over HTTP, as YAML.
     """
 
     def __init__(
@@ -143,6 +145,7 @@ class Deployment:
         assessments: str = ASSESSMENTS,
         model: str = "",
         vendors: str = "{}",
+        senders: str = "{}",
     ) -> None:
         self.name = f"t{os.getpid()}x{time.monotonic_ns()}"
         self.folder = folder
@@ -160,6 +163,7 @@ class Deployment:
                 assessments=assessments,
                 model=indent(model, "    "),
                 vendors=vendors.replace("NAME", self.name),
+                senders=senders,
             )
         )
         self.settings = load_settings(self.config, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 from apache_kafka import ApacheKafka
 from harness import Deploy, Process, wait_for
+from kafka.admin import NewTopic
 from kafka.errors import KafkaTimeoutError, UnknownTopicOrPartitionError
 
 from service.app.cli import main
+from service.client import Producer
 from service.config.settings import KafkaSettings
 from service.kafka.clients import build_producer
 
@@ -77,3 +80,17 @@ def test_a_file_for_an_absent_topic_is_refused_with_the_command_that_creates_it(
     path.write_text('{"item_id": "a", "predicted_class": "cat", "score": 1}\n')
     assert main(["predictions", "send", str(path), "--config", str(deployment.config)]) == 1
     assert f"topic {absent} does not exist; create it" in capsys.readouterr().err
+
+
+def test_predictions_of_a_model_wait_until_their_topic_is_created(
+    apache_kafka: ApacheKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = f"t{secrets.token_hex(6)}"
+    kafka = {"bootstrap_servers": [apache_kafka.bootstrap_servers], "topics": {"predictions": topic}}
+    producer = Producer("sorter", kafka=kafka)
+    assert producer.log("a", predicted="cat", score=0.9)
+    wait_for(lambda: f"topic {topic} does not exist" in caplog.text, seconds=60, what="the warning")
+    with apache_kafka.admin() as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+    producer.close(timeout=120)
+    assert producer.counters.delivered == 1

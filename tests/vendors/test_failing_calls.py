@@ -44,7 +44,7 @@ def test_calls_that_fail_are_a_problem_of_their_vendor_alone_until_they_are_some
     office.service = serving
     report(office, reporter, at=NOW + 61)
     [sentence] = failing(office)
-    assert sentence.startswith("2 of the last 10 calls of vendor acme to the vendor API failed")
+    assert sentence.startswith("2 of the last 10 calls of acme to the vendor API failed")
     report(office, reporter, at=NOW + 121)
     assert failing(office) == [sentence]
     office.clock.now = NOW + 600

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from office import TOKENS, V1, Office, fresh_connection
+from sender_site import SENDER_TOKENS, SenderSite
 from snapshots import NOW as SNAPSHOT_TAKEN
 from snapshots import snapshot
 
@@ -124,6 +125,25 @@ def test_no_call_of_the_vendor_api_is_answered_but_as_described(office: Office, 
     for operation in operations(described(document, f"http://127.0.0.1:{office.server.port}")):
         tried(operation, mode, answer)
     assert office.sample("credence_vendor_claims_total", vendor="acme", model="m") > 0
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+def test_no_call_of_the_ingestion_api_is_answered_but_as_described(
+    connection_of_module: Connection, bootstrap_servers: str, mode: Any
+) -> None:
+    with SenderSite(connection_of_module, bootstrap_servers) as site:
+        document = site.caller("shop").call("GET", "/v1/openapi.json").body
+
+        def answer(case: Any, real: bool) -> None:
+            for prediction in case.body if isinstance(case.body, list) else [case.body]:
+                if real and isinstance(prediction, dict):
+                    prediction |= {"model": "m"}
+            case.headers["Authorization"] = f"Bearer {SENDER_TOKENS['shop']}"
+            case.validate_response(case.call(), checks=CHECKS)
+
+        for operation in operations(described(document, f"http://127.0.0.1:{site.server.port}")):
+            tried(operation, mode, answer, examples=5 * EXAMPLES)
+        assert site.calls(vendor="shop", route="/v1/predictions", status="4xx") > 0
 
 
 def test_without_a_token_no_call_is_answered(office: Office) -> None:

@@ -48,8 +48,8 @@ some quotation marks that the parser needs.
 {{- range $vendor := default dict $values.config.vendors -}}
 {{- $tokens = concat $tokens (default list $vendor.token_sha256) -}}
 {{- end -}}
-{{- if not $tokens -}}
-{{- fail "vendorApi.enabled requires a vendor with token_sha256 in config.vendors" -}}
+{{- if and (not $tokens) (not $values.config.senders) -}}
+{{- fail "vendorApi.enabled requires a vendor with token_sha256 in config.vendors, or config.senders" -}}
 {{- end -}}
 {{- end -}}
 {{- range $key, $ingress := dict "page.ingress" $values.page.ingress "vendorApi.ingress" $values.vendorApi.ingress -}}

@@ -32,6 +32,7 @@ from service.domain.open_inference import (
     TENSOR_RULES,
     InferenceResponse,
 )
+from service.serving.ingestion.app import build_ingestion_api
 from service.serving.vendor_api.app import build_vendor_api
 from service.serving.vendor_api.long_poll import Waits
 
@@ -43,6 +44,7 @@ def contract_files() -> dict[str, str]:
         **files,
         "asyncapi.json": json_text(asyncapi_document()),
         "vendor-api.openapi.json": json_text(vendor_api_document()),
+        "ingestion-api.openapi.json": json_text(build_ingestion_api(_unserved).openapi()),
         "README.md": contract_page(),
     }
 

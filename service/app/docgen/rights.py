@@ -16,6 +16,7 @@ _VENDORS = {
         "topic": "credence.label-requests.acme",
     }
 }
+_SENDERS = {"shop": {"models": ["animals"], "token_sha256": ["0" * 64]}}
 _EXAMPLE = {"models": {"animals": {"classes": ["cat", "dog"]}}}
 
 _UNREQUESTED = {"animals": {"classes": ["cat", "dog"], "unrequested_labels": {"items": "census"}}}
@@ -34,6 +35,7 @@ def rights_page() -> str:
         kafka=table(("role", "resource", "name", "operation"), kafka_rows),
         redis="\n\n".join(_redis_section(settings, role) for role in ROLES),
         vendors=table(("role", "in Kafka too", "in Redis too"), list(_beside(settings, vendors=_VENDORS))),
+        senders=table(("role", "in Kafka too", "in Redis too"), list(_beside(settings, senders=_SENDERS))),
         unrequested=table(
             ("role", "in Kafka too", "in Redis too"), list(_beside(settings, models=_UNREQUESTED))
         ),

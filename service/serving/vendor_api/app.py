@@ -82,7 +82,7 @@ def vendor_app(
         burst=settings.burst,
         metrics=metrics,
     )
-    return _Counted(login, metrics)
+    return CountedCalls(login, metrics)
 
 
 def build_vendor_api(settings: VendorApiSettings, *, service: Service, waits: Waits) -> FastAPI:
@@ -100,7 +100,7 @@ def build_vendor_api(settings: VendorApiSettings, *, service: Service, waits: Wa
     )
     api.include_router(build_routes(service, waits, settings), prefix=API_PATH)
     api.include_router(build_label_studio_routes(service, settings), prefix=API_PATH)
-    _handle_errors(api)
+    handle_errors(api)
     api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
     return api
 
@@ -111,7 +111,9 @@ def _described(api: FastAPI) -> dict[str, object]:
     return api.openapi_schema
 
 
-def _handle_errors(api: FastAPI) -> None:
+def handle_errors(api: FastAPI) -> None:
+    """Answer with problem details whatever is wrong with a call, or with what it needs."""
+
     @api.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> Response:
         return error.response()
@@ -142,7 +144,7 @@ def _handle_errors(api: FastAPI) -> None:
         return internal_error()
 
 
-class _Counted:
+class CountedCalls:
     """Counts calls by vendor, route and class of status."""
 
     def __init__(self, app: ASGIApp, metrics: VendorMetrics) -> None:

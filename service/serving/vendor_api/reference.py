@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from service.serving.vendor_api.problems import Kind, Problem
 from service.serving.web.guard import PROBLEM_MEDIA_TYPE
@@ -67,8 +68,8 @@ def problems(*kinds: Kind, changes: bool = False) -> Responses:
     }
 
 
-def describe(api: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document."""
+def describe(api: FastAPI, *bodies: type[BaseModel]) -> dict[str, Any]:
+    """The OpenAPI document, with schemas of bodies that no route declares."""
     document = get_openapi(
         title=api.title,
         version=api.version,
@@ -79,8 +80,10 @@ def describe(api: FastAPI) -> dict[str, Any]:
     )
     components = document["components"]
     schemas = components["schemas"]
-    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas |= {**problem.pop("$defs", {}), "Problem": problem}
+    models: list[type[BaseModel]] = [Problem, *bodies]
+    for model in models:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}]
     for path in document["paths"].values():

@@ -1,0 +1,1 @@
+"""The ingestion API: predictions over HTTP, for models without Kafka."""

@@ -1,0 +1,116 @@
+"""The ingestion API as an application, with the logins and limits of the vendor API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from pydantic import Field
+from starlette.types import ASGIApp
+
+from service.config.senders import SenderSettings
+from service.config.vendors import VendorApiSettings
+from service.domain.errors import BadMessage
+from service.domain.messages import Prediction
+from service.serving.ingestion.writer import PredictionWriter
+from service.serving.vendor_api.app import CountedCalls, handle_errors
+from service.serving.vendor_api.auth import Login
+from service.serving.vendor_api.body_limits import Bodies
+from service.serving.vendor_api.idempotency import Idempotency
+from service.serving.vendor_api.problems import Kind, Refused, unavailable
+from service.serving.vendor_api.reference import describe, problems
+from service.serving.vendor_api.schemas import Answer
+from service.telemetry.instruments import VendorMetrics
+
+INGESTION_PATH = "/v1"
+API_VERSION = "1.0.0"
+
+_DESCRIPTION = """\
+Predictions of models without Kafka: one per call, or an array of them.
+
+They are accepted once Kafka has them, and then count like all others. A call is accepted or refused as a
+whole. With an `Idempotency-Key` a repeated call whose response was lost counts once.
+"""
+_PREDICTION = {"$ref": "#/components/schemas/Prediction"}
+_BODY = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {"anyOf": [_PREDICTION, {"type": "array", "items": _PREDICTION, "minItems": 1}]}
+        }
+    },
+}
+
+
+class Accepted(Answer):
+    """Kafka has the predictions."""
+
+    accepted: int = Field(description="number of predictions")
+
+
+def ingestion_app(
+    senders: Mapping[str, SenderSettings],
+    settings: VendorApiSettings,
+    *,
+    writer: Callable[[], PredictionWriter | None],
+    metrics: VendorMetrics,
+) -> ASGIApp:
+    """The application below `INGESTION_PATH`; `writer` gives None until Redis and Kafka are reached."""
+
+    def reached() -> PredictionWriter:
+        if (found := writer()) is None:
+            raise unavailable()
+        return found
+
+    bodies = Bodies(
+        Idempotency(build_ingestion_api(reached), records=lambda: reached().calls),
+        longest=lambda _: settings.body_bytes,
+        ordinary=settings.body_bytes,
+    )
+    login = Login(
+        bodies,
+        tokens={name: sender.token_sha256 for name, sender in senders.items()},
+        per_second=settings.requests_per_second,
+        burst=settings.burst,
+        metrics=metrics,
+    )
+    return CountedCalls(login, metrics)
+
+
+def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
+    """The API behind logins and limits."""
+    api = FastAPI(
+        title="Credence ingestion API",
+        version=API_VERSION,
+        description=_DESCRIPTION,
+        servers=[{"url": "/"}],
+        openapi_url=f"{INGESTION_PATH}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+
+    # A plain function runs in a thread pool, where it may wait for Kafka.
+    @api.post(
+        f"{INGESTION_PATH}/predictions",
+        summary="Send predictions",
+        status_code=202,
+        responses=problems(Kind.NOT_FOUND, changes=True),
+        openapi_extra={"requestBody": _BODY},
+    )
+    def send_predictions(request: Request) -> Accepted:
+        try:
+            return Accepted(accepted=writer().write(request.state.vendor, request.state.body))
+        except BadMessage as error:
+            raise Refused(Kind.MALFORMED) from error
+
+    handle_errors(api)
+    api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
+    return api
+
+
+def _described(api: FastAPI) -> dict[str, Any]:
+    if api.openapi_schema is None:
+        api.openapi_schema = describe(api, Prediction)
+    return api.openapi_schema
