@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from service.app.vendor_call_report import VendorCallReporter
 from service.app.wiring import correction_seconds, model_keys
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
+from service.monitoring.snapshot import ModelSnapshot
 from service.serving.vendor_api.app import vendor_app
 from service.serving.vendor_api.claims import Claims, ModelRequests
 from service.serving.vendor_api.labels import LabelWriter
@@ -36,6 +37,8 @@ class VendorServing:
     metrics: VendorMetrics
     clock: Callable[[], float]
     stopping: Callable[[], bool]
+    board: Mapping[str, ModelSnapshot]
+    """The latest snapshots of models."""
     _service: VendorService | None = field(default=None, init=False)
     _reporter: VendorCallReporter | None = field(default=None, init=False)
 
@@ -46,7 +49,9 @@ class VendorServing:
             self.settings.vendor_api,
             service=lambda: self._service,
             metrics=self.metrics,
+            clock=self.clock,
             stopping=self.stopping,
+            board=self.board,
         )
 
     def producer(self) -> Any:
