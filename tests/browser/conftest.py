@@ -8,10 +8,11 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+from browsers import attentive, chromium  # noqa: F401 - fixtures of these tests
 from harness import Deployment, Labeller, prediction, wait_for
-from missing_programs import program
+from label_site import sit  # noqa: F401
 from page_site import HOSTILE, Open, Shown, Site, truth_of_a_weak_south
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 from snapshots import NOW
 
 from service.demo.servers import EmbeddedRedis
@@ -25,20 +26,6 @@ ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
 )
-_PATIENCE_MS = 60_000
-"""With a browser on a busy machine, for what is done as for what is looked for."""
-
-expect.set_options(timeout=_PATIENCE_MS)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """The machine's own browser; none is ever fetched."""
-    path = program("chromium", "chromium-browser", package="chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +70,6 @@ def desk(chromium: Browser) -> Iterator[BrowserContext]:
     """A browser with a large window; what it has loaded once it remembers, as people's browsers do."""
     with closing(chromium.new_context(reduced_motion="reduce")) as context:
         yield context
-
-
-def attentive(context: BrowserContext, complaints: list[str]) -> Page:
-    """A window that writes down what the browser complains of."""
-    context.set_default_timeout(_PATIENCE_MS)
-    page = context.new_page()
-    page.on(
-        "console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return page
 
 
 @pytest.fixture

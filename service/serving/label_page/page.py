@@ -26,6 +26,7 @@ from service.serving.web.pages import STATIC
 from service.serving.web.static_files import content_security_policy, read_static_files, static_route
 
 PAGE_PATH = "/label"
+SESSION_PATH = f"{PAGE_PATH}/session"
 
 _LOGIN_BYTES = 4_096
 _SHARED = ("style.css", "icon.svg", "js/dom.js", "js/format.js")
@@ -84,6 +85,9 @@ class LabelPage:
         if scope["type"] == "http" and _is_of_page(scope["path"]):
             scope["state"]["vendor"] = ""
             await self._pages(scope, receive, send)
+        elif scope["path"] == SESSION_PATH and self._sessions.find(scope) is None:
+            # Whoever opens the page for the first time has tried no login.
+            await Response(status_code=204)(scope, receive, send)
         else:
             await self._api(scope, receive, send)
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from service.config.vendors import VendorApiSettings
-from service.serving.label_page.page import PAGE_PATH
+from service.serving.label_page.page import SESSION_PATH
 from service.serving.label_page.sessions import Session
 from service.serving.vendor_api.problems import Kind, Refused
 from service.serving.vendor_api.schemas import Answer
@@ -37,7 +37,7 @@ def build_page_routes(
     """Routes behind the login; `width` gives that of a model's interval, as labellers may know it."""
     routes = APIRouter(include_in_schema=False)
 
-    @routes.get(f"{PAGE_PATH}/session")
+    @routes.get(SESSION_PATH)
     def read_session(request: Request) -> SessionState:
         session: Session | None = request.state.session
         if session is None:
