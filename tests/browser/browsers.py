@@ -1,27 +1,13 @@
-"""A real Chromium; where it is missing, tests skip locally and fail in CI."""
+"""How long tests wait for a browser, and what it complains of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from playwright.sync_api import BrowserContext, Page, expect
 
-import pytest
-from missing_programs import program
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-
-PATIENCE_MS = 10_000
+PATIENCE_MS = 60_000
 """With a browser on a busy machine, for what is done as for what is looked for."""
 
 expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    """The machine's own browser; none is ever fetched."""
-    path = program("chromium", "chromium-browser", package="chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def attentive(context: BrowserContext, complaints: list[str]) -> Page:

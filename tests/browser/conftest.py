@@ -8,11 +8,12 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-from browsers import attentive, chromium  # noqa: F401 - fixtures of these tests
+from browsers import attentive
 from harness import Deployment, Labeller, prediction, wait_for
-from label_site import sit  # noqa: F401
+from label_site import sit  # noqa: F401 - a fixture
+from missing_programs import program
 from page_site import HOSTILE, Open, Shown, Site, truth_of_a_weak_south
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from snapshots import NOW
 
 from service.demo.servers import EmbeddedRedis
@@ -26,6 +27,16 @@ ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
 )
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The machine's own browser; none is ever fetched."""
+    path = program("chromium", "chromium-browser", package="chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Labelling in the browser, by keyboard and by hand; every label goes to a real broker and into a real store."""
+"""Labelling in the browser; every label goes to a real broker and into a real store."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def test_sixty_items_are_labelled_in_a_minute(sit: Sit) -> None:
     await_sent(page, labelled=60)
     seconds = time.monotonic() - began
     assert sorted(label["item_id"] for label in desk.office.read_labels(60)) == sorted(items)
-    print(f"60 labels in {seconds:.1f} s")
-    assert seconds < 60
+    assert seconds < 60, "it takes 4 s on a machine with nothing else to do"
 
 
 def test_a_class_of_one_digit_has_it_as_its_key(sit: Sit) -> None:
