@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
@@ -22,6 +23,9 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
+
+# `.ci/accessibility.sh` runs it, with axe-core.
+collect_ignore = [] if "AXE" in os.environ else ["test_axe.py"]
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
