@@ -38,6 +38,10 @@ def test_the_width_is_that_of_the_models_interval() -> None:
     assert widths(100) == [0.1]
 
 
+def test_it_is_shown_from_ten_labels_on() -> None:
+    assert widths(0, 1, 9, 10) == [None, None, None, 0.01]
+
+
 def test_without_an_estimate_there_is_none() -> None:
     assert ShownWidths({}).width("m") is None
     empty = replace(SNAPSHOT, groupings={})

@@ -25,7 +25,7 @@ class SessionState(Answer):
     most_claims: int = Field(description="maximum number of requests per claim")
     image_origins: Sequence[str] = Field(description="where images may be loaded from")
     interval_widths: dict[str, float | None] = Field(
-        description="of the 95% interval of each model's accuracy; null until there is an estimate"
+        description="of the 95% interval of each model's accuracy; null until there are enough labels"
     )
 
 

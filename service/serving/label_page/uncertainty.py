@@ -11,7 +11,8 @@ from service.domain.groupings import ALL
 from service.monitoring.snapshot import ModelSnapshot
 
 LEAST_LABELS = 10
-"""Labels between two widths that are shown. One label's effect would reveal what the model predicted."""
+"""Labels before the first width that is shown, and between two: the effect of one would reveal what the model
+predicted."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,15 @@ class ShownWidths:
         self._shown: dict[str, _Shown] = {}
 
     def width(self, model: str) -> float | None:
-        """Upper minus lower end of the interval, to 0.001; None until there is an estimate."""
+        """Upper minus lower end of the interval, to 0.001; None until there are enough labels."""
         snapshot = self._board.get(model)
         everything = None if snapshot is None else snapshot.groupings.get(ALL)
         shown = self._shown.get(model)
         if snapshot is None or everything is None:
             return None if shown is None else shown.width
         width = float(everything.accuracy.upper[0] - everything.accuracy.lower[0])
-        is_due = shown is None or abs(snapshot.outcomes - shown.labels) >= shown.next_after
+        labels, step = (0, LEAST_LABELS) if shown is None else (shown.labels, shown.next_after)
+        is_due = abs(snapshot.outcomes - labels) >= step
         if is_due and math.isfinite(width):
             step = LEAST_LABELS + secrets.randbelow(LEAST_LABELS)
             shown = self._shown[model] = _Shown(round(width, 3), snapshot.outcomes, step)

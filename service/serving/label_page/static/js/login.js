@@ -20,7 +20,7 @@ export function loginView(entered) {
     h("input", { id: "token", type: "password", required: true, autocomplete: "current-password", "aria-describedby": "token-note" }),
     h("p", { id: "token-note", class: "note" }, "Whoever operates Credence gave it to your team."),
     h("label", { for: "annotator" }, "Your name"),
-    h("input", { id: "annotator", type: "text", maxlength: 128, autocomplete: "nickname", "aria-describedby": "annotator-note" }),
+    h("input", { id: "annotator", type: "text", maxlength: 128, autocomplete: "username", "aria-describedby": "annotator-note" }),
     h(
       "p",
       { id: "annotator-note", class: "note" },
