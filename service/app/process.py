@@ -90,7 +90,7 @@ class Application:
         self._connection: Connection
         vendor_metrics = VendorMetrics(self._registry)
         # With statistics and FastAPI, which take a second to import: consumers need neither.
-        self._rounds = None
+        self._rounds = self._vendors = None
         if self._roles & {"schedule", "serve"}:
             from service.app.gold_files import read_gold  # noqa: PLC0415
             from service.app.rounds import Rounds  # noqa: PLC0415
@@ -103,13 +103,11 @@ class Application:
                 clock=clock,
                 outages=self._outages,
             )
-        self._vendors = None
-        if "serve" in self._roles and settings.has_http_apis:
-            from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
+            if "serve" in self._roles and settings.has_http_apis:
+                from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
 
-            self._vendors = VendorServing(
-                settings, metrics=vendor_metrics, clock=clock, stopping=self._stopping.is_set
-            )
+                stopping, board = self._stopping.is_set, self._rounds.snapshots
+                self._vendors = VendorServing(settings, vendor_metrics, clock, stopping, board)
 
     def stop(self) -> None:
         """Ask the process to stop; callable from a signal handler.

@@ -73,7 +73,8 @@ class Rounds:
         self._registry = registry
         self._metrics = metrics
         self._clock = clock
-        self._snapshots: dict[str, ModelSnapshot] = {}
+        self.snapshots: dict[str, ModelSnapshot] = {}
+        """The latest of each model."""
         self._connection: Connection
         self._pipeline: PipelineState | None = None
         self._lease: LeaderLease | None = None
@@ -89,7 +90,7 @@ class Rounds:
         """The application of the status page; it shows nothing before the first round."""
         view = SnapshotView(
             models=list(self._settings.models),
-            board=self._snapshots,
+            board=self.snapshots,
             tick_seconds=self._settings.schedule.tick_seconds,
             clock=self._clock,
             pipeline=lambda: self._pipeline,
@@ -148,7 +149,7 @@ class Rounds:
             )
         self._registry.register(
             SnapshotCollector(
-                lambda: list(self._snapshots.values()),
+                lambda: list(self.snapshots.values()),
                 group_limit=settings.bounds.metric_groups,
                 clock=self._clock,
             )
@@ -169,7 +170,7 @@ class Rounds:
         pipeline = pipeline_problems(self._pipeline, now)
         return {
             name: model_headline(
-                self._snapshots.get(name), pipeline=pipeline, now=now, tick_seconds=tick_seconds
+                self.snapshots.get(name), pipeline=pipeline, now=now, tick_seconds=tick_seconds
             ).status
             for name in self._settings.models
         }
@@ -211,7 +212,7 @@ class Rounds:
 
     def _read_pipeline(self) -> None:
         """Read the state of the pipeline; the last one stays if Redis does not answer."""
-        taken = [snapshot.taken_at for snapshot in self._snapshots.values()]
+        taken = [snapshot.taken_at for snapshot in self.snapshots.values()]
         try:
             state = read_pipeline(self._connection, now=self._clock(), estimates_at=min(taken, default=None))
         except Unavailable as error:
@@ -225,7 +226,7 @@ class Rounds:
     def _refresh(self) -> None:
         began = time.monotonic()
         for name, monitor in self._monitors.items():
-            self._snapshots[name] = monitor.refresh(self._clock())
+            self.snapshots[name] = monitor.refresh(self._clock())
         self._metrics.snapshot_duration.observe(time.monotonic() - began)
 
     def _recall(self) -> None:
@@ -276,7 +277,7 @@ class Rounds:
 
     def _log_budgets(self, model: str) -> None:
         """Log once that a budget is exhausted, and once that it allows labels again."""
-        for name, state in self._snapshots[model].assessments.items():
+        for name, state in self.snapshots[model].assessments.items():
             key, exhausted = (model, name), state.budget.is_exhausted
             if exhausted == (key in self._exhausted):
                 continue

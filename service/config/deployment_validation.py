@@ -166,6 +166,9 @@ def _vendor_problems(settings: Settings) -> Problems:
         problems += _repeated(f"{at}.token_sha256", vendor.token_sha256, tokens, "a token")
         # With a shared key, one vendor could sign labels in the name of the other.
         problems += _repeated(f"{at}.label_keys", vendor.label_key_bytes(), label_keys, "a label key")
+        if vendor.labelling_page and not vendor.token_sha256:
+            problem = "required with `labelling_page`: people log in with the token"
+            problems.append((f"{at}.token_sha256", problem))
         if vendor.topic is not None and vendor.topic in topics:
             problems.append((f"{at}.topic", "must differ from the four topics and from every other vendor's"))
         topics.add(vendor.topic)

@@ -34,6 +34,16 @@ LabelKey = Annotated[
 ]
 
 
+Origin = Annotated[
+    str,
+    matching(
+        r"https?://(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?::[0-9]{1,5})?",
+        "must be an origin in lower case, without a path: scheme, host and perhaps port, such as "
+        "https://images.example",
+    ),
+]
+
+
 class VendorSettings(Frozen):
     """One labelling vendor: an organization that answers label requests with its own tool."""
 
@@ -46,6 +56,9 @@ class VendorSettings(Frozen):
     label_keys: list[LabelKey] = Field(min_length=1)
     """secrets that sign the vendor's labels on Kafka. A label signed with any of them is accepted; the vendor
     API signs with the first"""
+    labelling_page: bool = False
+    """whether people can label for this vendor in the browser, at `/label/` of the vendor API. They log in
+    with its token"""
     topic: Name | None = None
     """topic for this vendor's requests, instead of `kafka.topics.label_requests`"""
 
@@ -76,6 +89,11 @@ class VendorApiSettings(Frozen):
     """maximum number of concurrent long polls per vendor"""
     annotations_bytes: int = Field(default=16_777_216, ge=1_024)
     """maximum size of a Label Studio export in one import"""
+    image_origins: list[Origin] = Field(default=[])
+    """origins of images that the labelling page shows, such as `https://images.example`; images of other
+    origins are links"""
+    session_hours: float = Field(default=12.0, gt=0, le=8_760)
+    """how long a login to the labelling page lasts"""
     connections: int = Field(default=500, ge=10, le=50_000)
     """maximum number of open connections; further ones are refused with `Retry-After`"""
     certificate_file: str | None = None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+from browsers import attentive
 from harness import Deployment, Labeller, prediction, wait_for
+from label_site import sit  # noqa: F401 - a fixture
 from missing_programs import program
 from page_site import HOSTILE, Open, Shown, Site, truth_of_a_weak_south
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from snapshots import NOW
 
 from service.demo.servers import EmbeddedRedis
@@ -21,14 +24,13 @@ from service.serving.web.api import SnapshotView
 from service.serving.web.pages import page_app
 from service.serving.web.server import WebServer
 
+# `.ci/accessibility.sh` runs it, with axe-core.
+collect_ignore = [] if "AXE" in os.environ else ["test_axe.py"]
+
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
 )
-_PATIENCE_MS = 60_000
-"""With a browser on a busy machine, for what is done as for what is looked for."""
-
-expect.set_options(timeout=_PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -83,17 +85,6 @@ def desk(chromium: Browser) -> Iterator[BrowserContext]:
     """A browser with a large window; what it has loaded once it remembers, as people's browsers do."""
     with closing(chromium.new_context(reduced_motion="reduce")) as context:
         yield context
-
-
-def attentive(context: BrowserContext, complaints: list[str]) -> Page:
-    """A window that writes down what the browser complains of."""
-    context.set_default_timeout(_PATIENCE_MS)
-    page = context.new_page()
-    page.on(
-        "console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return page
 
 
 @pytest.fixture

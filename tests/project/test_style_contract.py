@@ -62,6 +62,7 @@ TEXTS = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile"),
     *("docs/*.md", "docs/runbooks/*.md"),
     *("service/serving/web/static/*.html", "service/serving/web/static/js/*.js"),
+    *("service/serving/label_page/static/*.html", "service/serving/label_page/static/js/*.js"),
     *("deploy/prometheus/*.rules.yaml", "deploy/prometheus/credence.slo.yaml"),
     *("deploy/alertmanager/*", "deploy/compose/*.yaml", "deploy/compose.yaml"),
     *("helm/*.md", "helm/credence/templates/**/*.*"),

@@ -15,7 +15,7 @@ from service.domain.errors import BadMessage
 from service.domain.messages import Prediction
 from service.serving.ingestion.writer import PredictionWriter
 from service.serving.vendor_api.app import CountedCalls, handle_errors
-from service.serving.vendor_api.auth import Login
+from service.serving.vendor_api.auth import Login, TokenCheck
 from service.serving.vendor_api.body_limits import Bodies
 from service.serving.vendor_api.idempotency import Idempotency
 from service.serving.vendor_api.problems import Kind, Refused, unavailable
@@ -70,10 +70,9 @@ def ingestion_app(
     )
     login = Login(
         bodies,
-        tokens={name: sender.token_sha256 for name, sender in senders.items()},
+        tokens=TokenCheck({name: sender.token_sha256 for name, sender in senders.items()}, metrics),
         per_second=settings.requests_per_second,
         burst=settings.burst,
-        metrics=metrics,
     )
     return CountedCalls(login, metrics)
 

@@ -11,16 +11,17 @@ from fastapi import APIRouter, Path, Request, Response
 
 from service.config.vendors import VendorApiSettings
 from service.domain.messages import LabelKind, Name, RequestId
+from service.serving.label_page.sessions import Session
 from service.serving.vendor_api.labels import VendorLabel
 from service.serving.vendor_api.long_poll import Waits
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.reference import problems
 from service.serving.vendor_api.schemas import (
     AnswerBody,
-    Body,
     ClaimBody,
     Claims,
     CorrectionBody,
+    Labelled,
     ModelOfVendor,
     ModelsOfVendor,
     ReleaseBody,
@@ -55,6 +56,18 @@ def vendor_of(request: Request) -> str:
     return vendor
 
 
+def _holder_of(request: Request) -> str:
+    """The session that makes the call; empty if it was made with a token."""
+    session: Session | None = request.state.session
+    return "" if session is None else session.id
+
+
+def _annotator_of(request: Request, given: str | None) -> str | None:
+    """Who labels: in a session it is who logged in, whatever the call says."""
+    session: Session | None = request.state.session
+    return given if session is None else session.annotator or given
+
+
 def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) -> APIRouter:
     """The routes of the API, without those of Label Studio."""
     routes = APIRouter()
@@ -84,16 +97,24 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
         response_model=Claims,
     )
     async def claim(request: Request, body: ClaimBody) -> Response:
-        vendor, claims = vendor_of(request), service().claims
+        vendor, holder, claims = vendor_of(request), _holder_of(request), service().claims
+        annotator = _annotator_of(request, body.annotator)
         most = min(body.most, settings.most)
         claim_ids = claims.claim_ids(vendor, most=most, key=request.state.idempotency_key)
         lease_seconds = body.lease_seconds or settings.lease_seconds
 
         def take_claims() -> list[tuple[str, Claim]]:
             if request.state.is_repeated:
-                return claims.list_claims_by_key(vendor, most=most, key=request.state.idempotency_key)
+                return claims.list_claims_by_key(
+                    vendor, most=most, key=request.state.idempotency_key, holder=holder
+                )
             return claims.claim(
-                vendor, body.models, claim_ids, lease_seconds=lease_seconds, annotator=body.annotator
+                vendor,
+                body.models,
+                claim_ids,
+                lease_seconds=lease_seconds,
+                annotator=annotator,
+                holder=holder,
             )
 
         seconds = 0.0 if request.state.is_repeated else min(body.wait_seconds, settings.wait_seconds)
@@ -103,7 +124,7 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
 
     @routes.get("/claims", summary="Your current claims", responses=problems(), response_model=Claims)
     def read_claims(request: Request) -> Response:
-        return _claims(service().claims.list_claims(vendor_of(request)))
+        return _claims(service().claims.list_claims(vendor_of(request), holder=_holder_of(request)))
 
 
 def _add_leases(routes: APIRouter, service: Service, settings: VendorApiSettings) -> None:
@@ -137,7 +158,9 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_ANSWERED, changes=True),
     )
     def answer(request: Request, model: ModelName, request_id: Requested, body: AnswerBody) -> Submitted:
-        service().answer(vendor_of(request), body.claim_id, _label(model, request_id, "answer", body))
+        service().answer(
+            vendor_of(request), body.claim_id, _label(request, model, request_id, "answer", body)
+        )
         return Submitted()
 
     @routes.post(
@@ -147,7 +170,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.SAME_ANNOTATOR, changes=True),
     )
     def skip(request: Request, model: ModelName, request_id: Requested, body: SkipBody) -> Submitted:
-        service().answer(vendor_of(request), body.claim_id, _label(model, request_id, "skip", body))
+        service().answer(vendor_of(request), body.claim_id, _label(request, model, request_id, "skip", body))
         return Submitted()
 
     @routes.post(
@@ -157,7 +180,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_CLOSED, Kind.UNKNOWN_CLASS, Kind.ANNOTATOR_NEEDED, changes=True),
     )
     def correct(request: Request, model: ModelName, request_id: Requested, body: CorrectionBody) -> Submitted:
-        service().revise(vendor_of(request), _label(model, request_id, "correction", body))
+        service().revise(vendor_of(request), _label(request, model, request_id, "correction", body))
         return Submitted()
 
     @routes.post(
@@ -167,12 +190,13 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
         responses=problems(*_CLOSED, changes=True),
     )
     def retract(request: Request, model: ModelName, request_id: Requested, body: RetractionBody) -> Submitted:
-        service().revise(vendor_of(request), _label(model, request_id, "retraction", body))
+        service().revise(vendor_of(request), _label(request, model, request_id, "retraction", body))
         return Submitted()
 
 
-def _label(model: str, request_id: str, kind: LabelKind, body: Body) -> VendorLabel:
-    return VendorLabel(model, request_id, kind, **body.model_dump(exclude={"claim_id"}))
+def _label(request: Request, model: str, request_id: str, kind: LabelKind, body: Labelled) -> VendorLabel:
+    fields = body.model_dump(exclude={"claim_id"}) | {"annotator": _annotator_of(request, body.annotator)}
+    return VendorLabel(model, request_id, kind, **fields)
 
 
 def _claims(held: Sequence[tuple[str, Claim]]) -> Response:

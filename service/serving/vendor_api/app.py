@@ -13,8 +13,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.config.problem_words import JSON, described
 from service.config.vendors import VendorApiSettings, VendorSettings
 from service.domain.errors import Unavailable
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.label_page.page import LabelPage
+from service.serving.label_page.routes import build_page_routes
+from service.serving.label_page.sessions import Sessions
+from service.serving.label_page.uncertainty import ShownWidths
 from service.serving.vendor_api.api import Service, build_routes
-from service.serving.vendor_api.auth import Login
+from service.serving.vendor_api.auth import Login, TokenCheck
 from service.serving.vendor_api.body_limits import BODY_SECONDS, Bodies
 from service.serving.vendor_api.idempotency import Idempotency, log_unserved
 from service.serving.vendor_api.label_studio import ANNOTATIONS_PATH, build_label_studio_routes
@@ -47,12 +52,15 @@ def vendor_app(
     *,
     service: Callable[[], VendorService | None],
     metrics: VendorMetrics,
+    clock: Callable[[], float],
     stopping: Callable[[], bool],
+    board: Mapping[str, ModelSnapshot],
     body_seconds: float = BODY_SECONDS,
 ) -> ASGIApp:
-    """The application of the vendor API's listener.
+    """The application of the vendor API's listener, with the labelling page if a vendor uses it.
 
-    `service` gives None until Redis and Kafka have been reached. A body may take `body_seconds` to arrive.
+    `service` gives None until Redis and Kafka have been reached. `board` has the latest snapshots of models.
+    A body may take `body_seconds` to arrive.
     """
 
     def reached() -> VendorService:
@@ -69,6 +77,14 @@ def vendor_app(
         note=lambda vendor, count: metrics.waits.labels(vendor).set(count),
     )
     api = build_vendor_api(settings, service=reached, waits=waits)
+    tokens = TokenCheck({name: vendor.token_sha256 for name, vendor in vendors.items()}, metrics)
+    in_browser = {name: vendor for name, vendor in vendors.items() if vendor.labelling_page}
+    sessions = Sessions(
+        keys={name: vendor.label_key_bytes() for name, vendor in in_browser.items()},
+        tokens={name: vendor.token_sha256 for name, vendor in in_browser.items()},
+        seconds=3_600 * settings.session_hours,
+        clock=clock,
+    )
     bodies = Bodies(
         Idempotency(api, records=lambda: reached().calls),
         longest=longest,
@@ -77,12 +93,23 @@ def vendor_app(
     )
     login = Login(
         bodies,
-        tokens={name: vendor.token_sha256 for name, vendor in vendors.items()},
+        tokens=tokens,
+        sessions=sessions,
         per_second=settings.requests_per_second,
         burst=settings.burst,
-        metrics=metrics,
     )
-    return CountedCalls(login, metrics)
+    if not in_browser:
+        return CountedCalls(login, metrics)
+    api.include_router(build_page_routes(reached, settings, ShownWidths(board).width))
+    page = LabelPage(
+        login,
+        tokens=tokens,
+        sessions=sessions,
+        service=reached,
+        image_origins=settings.image_origins,
+        body_seconds=body_seconds,
+    )
+    return CountedCalls(page, metrics)
 
 
 def build_vendor_api(settings: VendorApiSettings, *, service: Service, waits: Waits) -> FastAPI:

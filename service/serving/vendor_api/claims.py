@@ -87,16 +87,17 @@ class Claims:
         *,
         lease_seconds: float,
         annotator: str | None = None,
+        holder: str = "",
     ) -> list[tuple[str, Claim]]:
         """Claim as many requests as there are ids, of these models or of all; each with its model's name.
 
-        None whose item the annotator has labelled before.
+        None whose item the annotator has labelled before. `holder` is the session that the claims belong to.
         """
         now = self._clock()
         chosen = {name: self.model_of(vendor, name) for name in models} if models else self.models_of(vendor)
         claimed: list[tuple[str, Claim]] = []
         for name, of in chosen.items():
-            ids = [_of_model(claim_id, name) for claim_id in claim_ids[len(claimed) :]]
+            ids = [_of_model(claim_id, name, holder) for claim_id in claim_ids[len(claimed) :]]
             found = of.claims.claim(
                 vendor, claim_ids=ids, lease_seconds=lease_seconds, now=now, annotator=annotator or ""
             )
@@ -104,21 +105,26 @@ class Claims:
             claimed += [(name, claim) for claim in found]
         return claimed
 
-    def list_claims_by_key(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
-        """Current claims that the vendor made with this idempotency key."""
+    def list_claims_by_key(
+        self, vendor: str, *, most: int, key: str, holder: str = ""
+    ) -> list[tuple[str, Claim]]:
+        """Current claims that the vendor, or one of its sessions, made with this idempotency key."""
         claim_ids = [each for secret in self._claim_keys[vendor] for each in _claim_ids(secret, key, most)]
-        of_models = {name: {_of_model(each, name) for each in claim_ids} for name in self.models_of(vendor)}
+        of_models = {
+            name: {_of_model(each, name, holder) for each in claim_ids} for name in self.models_of(vendor)
+        }
         return [
             (name, claim) for name, claim in self.list_claims(vendor) if claim.claim_id in of_models[name]
         ]
 
-    def list_claims(self, vendor: str) -> list[tuple[str, Claim]]:
-        """All current claims of the vendor, each with the name of its model."""
+    def list_claims(self, vendor: str, *, holder: str = "") -> list[tuple[str, Claim]]:
+        """Current claims of the vendor, or of one of its sessions alone, each with the name of its model."""
         now = self._clock()
         return [
             (name, claim)
             for name, of in self.models_of(vendor).items()
             for claim in of.claims.list_claims(vendor, now=now)
+            if claim.claim_id.startswith(_prefix(holder))
         ]
 
     def renew(
@@ -145,9 +151,13 @@ def _claim_ids(secret: bytes, key: str, most: int) -> list[str]:
     return [hmac.digest(of_key, str(number).encode(), "sha256")[:18].hex() for number in range(most)]
 
 
-def _of_model(claim_id: str, model: str) -> str:
+def _of_model(claim_id: str, model: str, holder: str) -> str:
     """A claim id of this model alone: one call may look for requests of several models with the same ids."""
-    return hashlib.blake2b(f"{claim_id}\n{model}".encode(), digest_size=18).hexdigest()
+    return _prefix(holder) + hashlib.blake2b(f"{claim_id}\n{model}".encode(), digest_size=18).hexdigest()
+
+
+def _prefix(holder: str) -> str:
+    return f"{holder}." if holder else ""
 
 
 def check(changed: ClaimChange) -> None:

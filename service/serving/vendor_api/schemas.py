@@ -124,6 +124,9 @@ class RetractionBody(Body):
     time: AnswerTime
 
 
+Labelled = AnswerBody | SkipBody | CorrectionBody | RetractionBody
+
+
 class ModelOfVendor(Answer):
     """A model that this vendor labels."""
 
