@@ -28,10 +28,10 @@ from service.serving.documents.error_rates import ErrorRateState
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groupings import GroupingSummary
 from service.serving.documents.groups import GroupTable, group_table
-from service.serving.documents.models import ModelState, Thresholds, model_state
+from service.serving.documents.models import ModelState, model_state
 from service.serving.documents.problems import ModelStatus, ProblemState
 from service.serving.documents.words import cell_of_interval, cell_of_probability
-from service.serving.metrics import measures_of
+from service.serving.metrics import Column, measures_of
 
 _MOST_GROUPS = 20
 _MOST_PROBLEMS = 10
@@ -108,8 +108,8 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
     if state.waiting is not None:
         parts.append(_text(state.waiting.sentence, "dim"))
     for grouping in state.groupings:
-        parts += _grouping_parts(snapshot, grouping, state.thresholds)
-    if state.thresholds.min_accuracy is not None:
+        parts += _grouping_parts(snapshot, grouping)
+    if any(grouping.has_min_accuracy.any() for grouping in snapshot.groupings.values()):
         legend = "~40, 2 h: about 40 more labels, in 2 h, until decided; >10 y: not at this budget"
         parts.append(Text(legend, "dim"))
     if state.assessments:
@@ -120,12 +120,10 @@ def _model_view(snapshot: ModelSnapshot, state: ModelState) -> list[Table | Text
     return [*parts, *_labellers(state)]
 
 
-def _grouping_parts(
-    snapshot: ModelSnapshot, grouping: GroupingSummary, thresholds: Thresholds
-) -> list[Table | Text]:
+def _grouping_parts(snapshot: ModelSnapshot, grouping: GroupingSummary) -> list[Table | Text]:
     """The groups of one grouping, and what is said of all of them."""
     groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
-    parts: list[Table | Text] = [_grouping_table(groups, thresholds)]
+    parts: list[Table | Text] = [_grouping_table(groups)]
     said = (grouping.weakest, grouping.certificate)
     parts += [_text(one.sentence, "dim") for one in said if one is not None]
     if any(group.cost for group in groups.groups):
@@ -177,24 +175,35 @@ def _table(title: str, name: str, numbers: Iterable[str], texts: Iterable[str] =
     return table
 
 
-def _grouping_table(groups: GroupTable, thresholds: Thresholds) -> Table:
+def _grouping_table(groups: GroupTable) -> Table:
     columns = [
-        each.column
+        (name, each.column)
         for name, each in measures_of(GroupState)
-        if each.column and any(getattr(group, name) is not None for group in groups.groups)
+        if each.column and _is_shown(each.column, [getattr(group, name) for group in groups.groups])
     ]
     is_decided = any(group.accuracy_below is not None for group in groups.groups)
     order = "probability of being below target" if is_decided else "accuracy"
     title = "all traffic" if groups.grouping == "all" else f"by {groups.grouping}, sorted by {order}"
-    headings = (one.heading.format(min_accuracy=100 * (thresholds.min_accuracy or 0)) for one in columns)
-    table = _table(title, "group", headings)
+    targets = {group.min_accuracy for group in groups.groups}
+    target = f"{100 * (next(iter(targets)) or 0):g}%" if len(targets) == 1 else "target"
+    table = _table(title, "group", (one.heading.format(target=target) for _, one in columns))
     for group in groups.groups:
         name = _text(f"{group.group}{' (drifted)' if group.drifted else ''}{_partial(group)}")
-        cells = (Text(one.text(group), _FAILED if one.has_failed(group) else "") for one in columns)
-        table.add_row(name, *cells)
+        table.add_row(name, *(_cell(one, group, measure) for measure, one in columns))
     if groups.total > len(groups.groups):
         table.caption = f"{groups.total - len(groups.groups)} more groups are not shown"
     return table
+
+
+def _is_shown(column: Column, values: list[object]) -> bool:
+    """Whether there is something to see in a column of a measure that groups have these values of."""
+    return any(value is not None for value in values) and not (column.is_of_unlike and len(set(values)) == 1)
+
+
+def _cell(column: Column, group: GroupState, measure: str) -> Text:
+    if getattr(group, measure) is None:
+        return Text()
+    return Text(column.text(group), _FAILED if column.has_failed(group) else "")
 
 
 def _cost_table(groups: GroupTable) -> Table:

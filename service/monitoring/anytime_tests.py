@@ -175,7 +175,7 @@ def collected_evidence(
             ),
             seen=seen[some],
             before=known.part(some),
-            threshold=watched.threshold(settings),
+            thresholds=watched.thresholds(settings)[some],
             alpha=alpha,
             baseline_alpha=alpha * shares[some] * _BASELINES,
             fixed=reference is None,
@@ -216,12 +216,19 @@ def conclude(
 
 
 def _log_shares(watched: WatchedGroups, settings: ModelSettings) -> dict[EvidenceKind, Floats]:
-    """Logarithm of the share of alpha that every group has for every kind of evidence [G]."""
-    possible = [kind for kind in KINDS if kind != "below_threshold" or watched.threshold(settings)]
+    """Logarithm of the share of alpha that every group has for every kind of evidence [G].
+
+    Groups without a threshold have none for that kind, and more for the others.
+    """
+    possible = {kind: np.ones(len(watched.names), np.bool_) for kind in KINDS}
+    possible["below_threshold"] = ~np.isnan(watched.thresholds(settings))
     if settings.labels_per_item.may_err:
-        possible.remove("miscalibrated")
-    weights = log_arrival_weights(watched.numbers) - np.log(len(possible) * watched.sharing)
-    return dict.fromkeys(possible, weights)
+        del possible["miscalibrated"]
+    kinds = np.sum(list(possible.values()), axis=0)
+    weights = log_arrival_weights(watched.numbers) - np.log(kinds * watched.sharing)
+    if not possible["below_threshold"].any():
+        del possible["below_threshold"]
+    return {kind: np.where(groups, weights, -np.inf) for kind, groups in possible.items()}
 
 
 def _changes(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.config.model import ModelSettings
-from service.domain.arrays import Indices
+from service.domain.arrays import Floats, Indices
 from service.domain.cells import CellSpace, definitions, grouping_key
 from service.domain.request_order import Places
 from service.monitoring.outcome_rows import GroupKey
@@ -72,7 +72,7 @@ class WatchedGroups:
     """The groups of one grouping, and what evidence about them starts from."""
 
     names: list[str]  # [G]
-    has_threshold: bool  # whether the accuracy threshold applies to them
+    min_accuracy: Floats  # their accuracy thresholds; NaN without one [G]
     numbers: Indices  # in the order of arrival among all groups of the model, from 1 [G]
     ended: Places  # the first request of every group that is still open; labels from there on wait [G]
     base: GroupEvidence  # by the checkpoint, to be continued
@@ -94,10 +94,9 @@ class WatchedGroups:
         order = order[np.argsort(of_groups, kind="stable")]
         return labels.part(order), groups[order]
 
-    def threshold(self, settings: ModelSettings) -> float | None:
-        """What the accuracy can be shown to be below, if it has a threshold."""
-        least = settings.alerts.min_accuracy
-        if least is None or not self.has_threshold:
-            return None
+    def thresholds(self, settings: ModelSettings) -> Floats:
+        """What the accuracy of every group can be shown to be below; NaN if it has no such threshold [G]."""
+        least = self.min_accuracy
         # Nothing is less accurate than 0, and a single error tells that 1 is not reached, unless labels err.
-        return least if 0 < least < 1 or (least == 1 and settings.labels_per_item.may_err) else None
+        possible = (least > 0) & ((least < 1) | ((least == 1) & settings.labels_per_item.may_err))
+        return np.where(possible, least, np.nan)

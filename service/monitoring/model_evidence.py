@@ -23,6 +23,7 @@ from service.monitoring.certificate import grouping_certificate, kept_with
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.group_thresholds import group_thresholds
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
@@ -78,7 +79,7 @@ def model_evidence(
         arrived = [numbers.get((key, group), len(order) + 1) for group in groups.names]
         watched = WatchedGroups(
             groups.names,
-            index.space.groupings[name].has_threshold,
+            group_thresholds(settings.alerts, "min_accuracy", index.space.groupings[name], groups.names),
             np.array(arrived, np.intp),
             np.minimum(first_open(opened, key, groups.names), np.uint64(until)),
             base.evidence(name, groups.names),

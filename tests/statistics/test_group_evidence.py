@@ -43,7 +43,7 @@ def assessed(
         labels,
         seen=np.zeros(count, np.intp),
         before=GroupEvidence.none(count),
-        threshold=0.7,
+        thresholds=np.full(count, 0.7),
         alpha=0.05,
         baseline_alpha=np.full(count, 0.001),
         fixed=True,
