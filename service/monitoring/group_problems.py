@@ -15,7 +15,7 @@ import numpy as np
 from service.domain.arrays import Flags
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.domain.groupings import ALL
-from service.monitoring.anytime_tests import EvidenceKind
+from service.monitoring.evidence_base import EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Since
 from service.monitoring.problem import Problem

@@ -88,7 +88,7 @@ def model_evidence(
             shared[key],
         )
         last = before.get(name)
-        found[name] = collected_evidence(
+        collected = collected_evidence(
             watched,
             labels_of[name],
             tallies,
@@ -99,7 +99,7 @@ def model_evidence(
         )
         alike = None if last is None or last.watched.names != watched.names else last
         continues = alike is not None and alike.continues(watched, reference, wrong_labels).all()
-        certificate = grouping_certificate(
+        proof = grouping_certificate(
             watched,
             labels_of[name],
             tallies,
@@ -108,8 +108,7 @@ def model_evidence(
             until=min((until, *(place for (of, _), place in opened.items() if of in {key, ANY_GROUPING}))),
             before=alike.certificate if alike is not None and continues else None,
         )
-        kept = kept_with(certificate, found[name].state)
-        found[name] = replace(found[name], certificate=certificate, state=kept)
+        found[name] = replace(collected, certificate=proof, state=kept_with(proof, collected.state))
     return conclude(found, labels_of, settings, wrong_labels, before)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.monitoring.anytime_tests import EvidenceKind
 from service.monitoring.drift import GroupingDrift
+from service.monitoring.evidence_base import EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.drift import drift_label_shares
 

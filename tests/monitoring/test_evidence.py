@@ -13,7 +13,8 @@ from traffic_tables import JointCell, traffic_of
 from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.request_order import request_places, requested_at
-from service.monitoring.anytime_tests import KINDS, GroupingEvidence
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.evidence_base import KINDS
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_aggregates import mixed

@@ -10,7 +10,8 @@ from pydantic import Field
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats
 from service.domain.times import in_words
-from service.monitoring.anytime_tests import KINDS, EvidenceKind, GroupingEvidence
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.evidence_base import KINDS, EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Seconds
