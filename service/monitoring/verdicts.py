@@ -77,7 +77,8 @@ def group_verdicts(
             confidence=alerts.confidence,
         )
         # Nobody gives half a label.
-        verdict_labels = np.ceil(np.maximum(labels, alerts.min_labels - beliefs.labels))
+        lacking = np.ceil(np.maximum(labels, alerts.min_labels - beliefs.labels))
+        verdict_labels = np.where(np.isnan(least), np.nan, lacking)
         low = enough & (below >= alerts.confidence)
         meets = enough & (below <= 1 - alerts.confidence)
     if not np.isnan(most).all():
