@@ -183,8 +183,9 @@ def _group_sentence(
             return f"Left out: {traffic}."
     if name == OTHER:
         return f"Cannot be shown: values without groups of their own, {traffic}."
-    need = "not expected" if left is None else f"about {left:,.0f} more labels"
-    return f"Undecided: {need} to meet {target}."
+    if left is None:
+        return f"Undecided: not expected to meet {target}."
+    return f"Undecided: about {left:,.0f} more labels, threshold {target}."
 
 
 def _targets(groups: Iterable[GroupCertificate]) -> str:
