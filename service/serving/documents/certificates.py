@@ -174,18 +174,16 @@ def _group_sentence(
     if least is None:
         return "Left out: no threshold."
     target, traffic = words.threshold(least), f"{words.percent(share)} of the traffic"
-    match outcome:
-        case "shown":
-            return f"Shown to meet {target}."
-        case "missed":
-            return f"Confirmed to be below {target}."
-        case "excluded":
-            return f"Left out: {traffic}."
-    if name == OTHER:
-        return f"Cannot be shown: values without groups of their own, {traffic}."
-    if left is None:
-        return f"Undecided: not expected to meet {target}."
-    return f"Undecided: about {left:,.0f} more labels, threshold {target}."
+    if outcome == "undecided" and name != OTHER:
+        lacking = "not expected to meet it" if left is None else f"about {left:,.0f} more labels"
+        return f"Undecided, threshold {target}: {lacking}."
+    sentences: dict[Outcome, str] = {
+        "shown": f"Shown to meet {target}.",
+        "missed": f"Confirmed to be below {target}.",
+        "excluded": f"Left out: {traffic}.",
+        "undecided": f"Cannot be shown: values without groups of their own, {traffic}.",
+    }
+    return sentences[outcome]
 
 
 def _targets(groups: Iterable[GroupCertificate]) -> str:
