@@ -27,7 +27,7 @@ from benchmarks.site import DAY, MODEL, open_site, settings_of
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Flags
 from service.domain.groupings import ALL
-from service.monitoring.anytime_tests import EvidenceKind
+from service.monitoring.evidence_base import EvidenceKind
 from service.monitoring.snapshot import ModelSnapshot
 
 SETTLED_DAYS = 30.0

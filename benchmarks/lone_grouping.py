@@ -16,13 +16,13 @@ from service.statistics.label_errors import NEVER_WRONG
 from service.store.references import ReferenceWindow
 
 
-def lone_groups(names: list[str], *, has_threshold: bool = True) -> WatchedGroups:
-    """Groups that arrived in their order, without an open request or a checkpoint."""
+def lone_groups(names: list[str], *, min_accuracy: float | None) -> WatchedGroups:
+    """Groups that arrived in their order, with one threshold, without an open request or a checkpoint."""
     count = len(names)
     ended = np.full(count, NO_PLACE, dtype=np.uint64)
     return WatchedGroups(
         names,
-        has_threshold,
+        np.full(count, np.nan if min_accuracy is None else min_accuracy),
         numbers=np.arange(1, count + 1),
         ended=ended,
         base=GroupEvidence.none(count),

@@ -255,7 +255,7 @@ def looks_at(answered: Answered, *, every_days: float, in_order: bool) -> Iterat
         suspected=np.zeros(len(ids), np.bool_),
         requested=np.ones(len(ids), np.bool_),
     )
-    watched = lone_groups(["group"])
+    watched = lone_groups(["group"], min_accuracy=settings.alerts.min_accuracy)
     known: GroupingEvidence | None = None
     for now in np.arange(every_days, answered.requested_at[-1] / _DAY, every_days) * _DAY:
         there = answered.answered_at <= now

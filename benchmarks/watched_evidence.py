@@ -102,7 +102,7 @@ def watch(asked: Asked, group_count: int, *, every: int, reference: int, since: 
             "reference": {"labels": reference},
         }
     )
-    watched = lone_groups([f"group {group}" for group in range(group_count)])
+    watched = lone_groups([f"group {group}" for group in range(group_count)], min_accuracy=THRESHOLD)
     labels, runs = asked.groups.shape
     at = np.arange(labels, dtype=np.float64)
     places = request_places((requested, "") for requested in at.tolist())

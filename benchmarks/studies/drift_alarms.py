@@ -74,7 +74,7 @@ class AlarmStudy:
             mistaken[:, 0],
             alpha=np.full(len(right), _BASELINES * self.alpha),
             fixed=True,
-            threshold=None,
+            threshold=0.0,
         )
         now = right[:, n:]
         changed = np.stack([log_e_changed(*each) for each in zip(now, baseline.tolist(), strict=True)])

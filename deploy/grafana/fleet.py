@@ -68,7 +68,7 @@ def fleet() -> build.Dashboard:
                 Says(
                     "Groups below target",
                     "Groups of all models and configured groupings whose accuracy is below "
-                    "alerts.min_accuracy with the configured confidence. If above 0, check the worst groups "
+                    "their target with the configured confidence. If above 0, check the worst groups "
                     "in the table.",
                     looks.COUNT,
                     0,
@@ -128,11 +128,11 @@ def fleet() -> build.Dashboard:
             lines(
                 Says(
                     "Groups below target",
-                    "Number of groups of each model that are below alerts.min_accuracy with the configured "
+                    "Number of groups of each model that are below their target with the configured "
                     "confidence.",
                     looks.COUNT,
                     0,
-                    nothing="no model has alerts.min_accuracy",
+                    nothing="no model has a target of accuracy",
                 ),
                 Query(_GROUPS_BELOW, "{{model}}"),
             )
@@ -161,7 +161,7 @@ def _models() -> table.Panel:
         Says(
             "Models",
             "One row per model, sorted by the probability that a group is below target. The worst "
-            "group has the highest probability of being below alerts.min_accuracy among the "
+            "group has the highest probability of being below its target among the "
             "configured groupings. `Below` and `Miscalibrated` are numbers of groups. Check values in "
             "orange and vermillion. Click a model or a group to open its dashboard.",
             looks.PLAIN,
@@ -189,7 +189,13 @@ def _models() -> table.Panel:
                 )
                 for end, title in (("lower", "Lower"), ("mean", "Accuracy"), ("upper", "Upper"))
             ),
-            Column("Target", shown("credence_alert_min_accuracy_ratio"), looks.RATIO, 1, width=80),
+            Column(
+                "Target",
+                shown("credence_group_min_accuracy_ratio", _OVERALL, by="model"),
+                looks.RATIO,
+                1,
+                width=80,
+            ),
             _column(
                 "Labels left", f"sum by (model) ({shown('credence_assessment_budget_remaining_labels')})"
             ),

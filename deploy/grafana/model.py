@@ -131,7 +131,7 @@ def _numbers() -> list[tuple[Says, str, int]]:
         (
             Says(
                 "Groups below target, all groupings",
-                "Groups in all configured groupings whose accuracy is below alerts.min_accuracy with the "
+                "Groups in all configured groupings whose accuracy is below their target with the "
                 "configured confidence.",
                 looks.COUNT,
                 0,
@@ -187,7 +187,7 @@ def _accuracy() -> timeseries.Panel:
         Says(
             "Accuracy over time",
             "The accuracy of the selected groups of the grouping with its credible interval, that of all "
-            "traffic, and alerts.min_accuracy. When a line falls is when the model, or its traffic, changed.",
+            "traffic, and the groups' targets. When a line falls is when the model, or its traffic, changed.",
             looks.RATIO,
             1,
             nothing="no estimates or traffic",
@@ -199,7 +199,7 @@ def _accuracy() -> timeseries.Panel:
             for end, words in ends
         ),
         Query(shown(_MEAN, *_OVERALL), "all traffic"),
-        Query(shown("credence_alert_min_accuracy_ratio", _MODEL), "threshold"),
+        Query(shown("credence_group_min_accuracy_ratio", *groups, by="group"), "{{group}}: target"),
         width=12,
         height=9,
     )

@@ -84,14 +84,14 @@ def _calibration(board: build.Dashboard) -> build.Dashboard:
                 Says(
                     "Overall calibration error over time",
                     "The credible interval of the expected calibration error: how far scores are from "
-                    "accuracy, on average; and alerts.max_ece.",
+                    "accuracy, on average; and its limit.",
                     looks.RATIO,
                     1,
                     nothing="no traffic",
                 ),
                 "credence_group_ece_{}_ratio",
                 (_MODEL, 'grouping="all"'),
-                "credence_alert_max_ece_ratio",
+                "credence_group_max_ece_ratio",
                 width=24,
             )
         )

@@ -37,7 +37,7 @@ def _confirmed() -> table.Panel:
     return grid(
         Says(
             "Confirmed findings by group",
-            "Yes if evidence confirms that a group is below alerts.min_accuracy, less accurate than its"
+            "Yes if evidence confirms that a group is below its target, less accurate than its"
             " reference, miscalibrated, or has changed. The false discovery rate of all confirmed "
             "findings about the model is at most evidence.alpha, under continuous monitoring. "
             "`Changed at` is the most probable time of a confirmed decline. Labels from before "

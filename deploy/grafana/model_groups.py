@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import table, timeseries
 from deploy.grafana import looks, model_calibration
 from deploy.grafana.frame import link_to_group
 from deploy.grafana.panels import Query, Says, band, bars, lines
-from deploy.grafana.promql import shown
+from deploy.grafana.promql import series, shown
 from deploy.grafana.tables import Column, columns_chart, grid
 
 _MODEL = 'model="$model"'
@@ -16,6 +16,7 @@ _ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
 _CHOSEN = (*_ALL_GROUPS, 'group=~"$group"')
 _ENDS = ("lower", "mean", "upper")
 _BELOW = "credence_group_accuracy_below_threshold_probability"
+_TARGET = "credence_group_min_accuracy_ratio"
 _MISCALIBRATED = "credence_group_ece_above_threshold_probability"
 
 
@@ -31,7 +32,7 @@ def _evidence() -> table.Panel:
     return grid(
         Says(
             "Groups by probability of being below target",
-            "Sorted by P(below), the probability of being below alerts.min_accuracy. `Gap` is mean score "
+            "Sorted by P(below), the probability of being below `Target`. `Gap` is mean score "
             "minus accuracy: positive if the model is overconfident. `Labels` are effective ones. `Drift "
             "score` is how far recent traffic is from the reference, without noise. `Labels to go` and `Time "
             "to go` are what a verdict still takes. Click a group to show it below.",
@@ -44,6 +45,7 @@ def _evidence() -> table.Panel:
                 Column(title, _group(f"credence_group_accuracy_{end}_ratio"), looks.RATIO, 1)
                 for end, title in zip(_ENDS, ("Lower", "Accuracy", "Upper"), strict=True)
             ),
+            Column("Target", _group(_TARGET), looks.RATIO, 1, missing="no target"),
             Column("Mean score", _group("credence_group_score_mean_ratio"), looks.RATIO, 1),
             Column("Gap", _group("credence_group_calibration_gap_ratio"), looks.RATIO, 1),
             Column("ECE", _group("credence_group_ece_mean_ratio"), looks.RATIO, 1),
@@ -66,12 +68,12 @@ def _traffic() -> timeseries.Panel:
     return lines(
         Says(
             "Traffic in groups that fail or meet the target",
-            "Share of traffic in groups that are below alerts.min_accuracy with the configured "
+            "Share of traffic in groups that are below their target with the configured "
             "confidence, and in groups that meet it, including groups folded into `other`. The rest "
             "is undecided.",
             looks.RATIO,
             1,
-            nothing="no alerts.min_accuracy, or score bins, which have no target",
+            nothing="no target, as of score bins",
             bounds=looks.PROBABLE,
         ),
         *(
@@ -89,9 +91,9 @@ def _weakest() -> timeseries.Panel:
     return lines(
         Says(
             "Accuracy of the weakest group",
-            "Credible interval of the accuracy of the weakest group, whichever it is, and "
-            "alerts.min_accuracy. The group with the lowest estimate is not always the weakest: another one "
-            "may have few labels.",
+            "Credible interval of the accuracy of the weakest group, whichever it is, and the lowest and "
+            "highest target of any group. The group with the lowest estimate is not always the weakest: "
+            "another one may have few labels.",
             looks.RATIO,
             1,
             nothing="a single group, or score bins",
@@ -100,10 +102,16 @@ def _weakest() -> timeseries.Panel:
             Query(shown(f"credence_grouping_weakest_accuracy_{end}_ratio", *_ALL_GROUPS, by=""), end)
             for end in ("lower", "upper")
         ),
-        Query(shown("credence_alert_min_accuracy_ratio", _MODEL, by=""), "target"),
+        Query(f"min({series(_TARGET, *_ALL_GROUPS)})", "lowest target"),
+        Query(shown(_TARGET, *_ALL_GROUPS, by=""), "highest target"),
         width=12,
         height=6,
-        colours={"lower": looks.BLUE, "upper": looks.BLUE, "target": looks.VERMILLION},
+        colours={
+            "lower": looks.BLUE,
+            "upper": looks.BLUE,
+            "lowest target": looks.VERMILLION,
+            "highest target": looks.VERMILLION,
+        },
     )
 
 
@@ -117,7 +125,7 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
             band(
                 Says(
                     "Accuracy of $group",
-                    "Credible interval of the group's accuracy, and alerts.min_accuracy (dashed). If the "
+                    "Credible interval of the group's accuracy, and its target (dashed). If the "
                     "whole band is below the line, the group is probably below its target.",
                     looks.RATIO,
                     1,
@@ -125,7 +133,7 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
                 ),
                 "credence_group_accuracy_{}_ratio",
                 _CHOSEN,
-                "credence_alert_min_accuracy_ratio",
+                _TARGET,
                 width=6,
             )
         )
@@ -133,14 +141,14 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
             band(
                 Says(
                     "Calibration error of $group",
-                    "Credible interval of the group's expected calibration error, and alerts.max_ece.",
+                    "Credible interval of the group's expected calibration error, and its limit.",
                     looks.RATIO,
                     1,
                     nothing="no traffic in this group",
                 ),
                 "credence_group_ece_{}_ratio",
                 _CHOSEN,
-                "credence_alert_max_ece_ratio",
+                "credence_group_max_ece_ratio",
                 width=6,
             )
         )
@@ -231,11 +239,11 @@ def _labels(board: build.Dashboard) -> build.Dashboard:
                 Says(
                     "Labels to a verdict",
                     "Labels that each selected group still needs until it is decided to be above or below "
-                    "alerts.min_accuracy. The number falls with labels; for groups near the target it stays "
+                    "its target. The number falls with labels; for groups near the target it stays "
                     "high.",
                     looks.COUNT,
                     0,
-                    nothing="no alerts.min_accuracy is configured",
+                    nothing="no group has a target",
                 ),
                 Query(shown("credence_group_labels_to_decision", *_CHOSEN, by="group"), "{{group}}"),
                 height=9,

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from service.app.pool_sizing import asked_pools, pool_sizes
+from service.config.assessments import AssessmentSettings, ErrorRateSettings
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.pending_joins import CLOSED_BYTES, WAITING_BYTES
 from service.domain.times import duration
 from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns, most_table_bytes, tables
-from service.serving.documents.questions import chooser, question
+from service.serving.documents.questions import asked_rates, chooser, question
 
 if TYPE_CHECKING:
     from service.store.records import GoldItem
@@ -101,26 +102,38 @@ def _model_lines(settings: Settings, name: str, gold: Sequence[GoldItem]) -> Ite
     if not model.assessments:
         yield "  requests no labels: no assessment is configured"
     for assessment_name, assessment in model.assessments.items():
-        budget = assessment.budget
-        window = "in total" if budget.per_days is None else _every(budget.per_days)
-        yield (
-            f"  assessment {assessment_name}: {question(assessment)} "
-            f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
-            f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
-            f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
-        )
-        if assessment.labels_per_second > 0:
-            at_once = min(math.floor(budget.burst_labels), budget.labels - assessment.reserved_labels)
-            pace = duration(1 / assessment.labels_per_second)
-            yield (
-                f"    about one label every {pace}, at most {at_once} at once; "
-                f"{assessment.reserved_labels} of {budget.labels} labels are reserved for suspected groups"
-            )
-        if assessment.labels_per_second > 0 and model.alerts.min_accuracy is not None:
-            from service.app.detection_forecast import forecast  # noqa: PLC0415 - with scipy
+        yield from _assessment_lines(settings, name, assessment_name, assessment)
 
-            if (found := forecast(settings, name, assessment)) is not None:
-                yield f"    {found}"
+
+def _assessment_lines(
+    settings: Settings, model: str, name: str, assessment: AssessmentSettings
+) -> Iterator[str]:
+    """What an assessment asks, how many labels it may request, and what it finds by when."""
+    budget = assessment.budget
+    window = "in total" if budget.per_days is None else _every(budget.per_days)
+    yield (
+        f"  assessment {name}: {question(assessment)} "
+        f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
+        f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
+        f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
+    )
+    if isinstance(assessment, ErrorRateSettings):
+        yield f"    {asked_rates(assessment)}"
+    if assessment.labels_per_second == 0:
+        return
+    at_once = min(math.floor(budget.burst_labels), budget.labels - assessment.reserved_labels)
+    pace = duration(1 / assessment.labels_per_second)
+    yield (
+        f"    about one label every {pace}, at most {at_once} at once; "
+        f"{assessment.reserved_labels} of {budget.labels} labels are reserved for suspected groups"
+    )
+    by = settings.cell_space(model).groupings[assessment.asked_grouping]
+    threshold = settings.models[model].alerts.threshold("min_accuracy", by)
+    if threshold is not None:
+        from service.app.detection_forecast import forecast  # noqa: PLC0415 - with scipy
+
+        if (found := forecast(settings, model, assessment, threshold)) is not None:
+            yield f"    {found}"
 
 
 def _join_lines(settings: Settings, name: str) -> Iterator[str]:

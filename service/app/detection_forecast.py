@@ -9,7 +9,6 @@ import numpy as np
 from service.config.assessments import AssessmentSettings, PolicySettings
 from service.config.model import ModelSettings
 from service.config.settings import Settings
-from service.domain.cells import POSITIVE_SCORE, SCORE_BIN
 from service.domain.groupings import ALL, ByClass
 from service.domain.times import duration
 from service.statistics.detection_time import (
@@ -29,20 +28,13 @@ DROP = 0.1
 _DAY = 86_400.0
 
 
-def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> str | None:
-    """When a group that falls by 10 points is found; None where no threshold, period or group is given.
+def forecast(settings: Settings, model: str, assessment: AssessmentSettings, threshold: float) -> str | None:
+    """When a group with this threshold that falls by 10 points is found; None without a period or a policy.
 
     The accuracy before is as far above the threshold as that after it is below. Labels have been requested
     for a month, and neither scores nor classes show the fault.
     """
-    threshold = settings.models[model].alerts.min_accuracy
-    no_groups = assessment.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}
-    if (
-        threshold is None
-        or assessment.budget.per_days is None
-        or no_groups
-        or not isinstance(assessment, PolicySettings)
-    ):
+    if assessment.budget.per_days is None or not isinstance(assessment, PolicySettings):
         return None
     before = min(threshold + DROP / 2, (1 + threshold) / 2)
     drop = min(DROP, before / 2)

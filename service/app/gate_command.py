@@ -16,8 +16,9 @@ from service.app.action_parsers import EXIT_NO_ANSWER
 from service.app.monitor_wiring import read_snapshots
 from service.app.plain_text import plain
 from service.app.wiring import connect
+from service.config.alert_validation import uncertifiable_keys
 from service.config.assessments import PolicySettings
-from service.config.evidence import is_certifiable, most_certified
+from service.config.evidence import most_certified
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError, CredenceError
@@ -69,9 +70,6 @@ def _groupings(settings: Settings, model: str, chosen: list[str] | None) -> list
     known, asked = settings.cell_space(model).groupings, settings.models[model]
     possible = sorted(name for name, by in known.items() if by.has_threshold)
     labels = asked.labels_per_item
-    if not is_certifiable(asked.alerts.min_accuracy, labels):
-        most = most_certified(labels)
-        raise refused("--model", f"set models.{model}.alerts.min_accuracy, above 0 and at most {most:g}")
     if not labels.has_evidence or labels.learns_bound:
         problem = f"labels may be wrong: set models.{model}.labels_per_item.max_error to a number"
         raise refused("--model", problem)
@@ -86,6 +84,10 @@ def _groupings(settings: Settings, model: str, chosen: list[str] | None) -> list
         raise refused(
             "--grouping", f"no assessment requests labels by groups; choose from {', '.join(possible)}"
         )
+    for name in found:
+        if keys := uncertifiable_keys(asked.alerts, known[name], labels):
+            most = most_certified(labels)
+            raise refused("--model", f"set models.{model}.alerts.{keys[0]}, above 0 and at most {most:g}")
     return found
 
 

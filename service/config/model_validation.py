@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from service.config.alert_validation import alert_problems, group_names, uncertifiable_keys
 from service.config.assessments import (
     AssessmentSettings,
     ChallengeSettings,
@@ -16,12 +17,12 @@ from service.config.assessments import (
     PerformanceSettings,
     PolicySettings,
 )
-from service.config.evidence import is_certifiable, most_certified
+from service.config.evidence import most_certified
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.settings import Settings
 from service.config.types import Problems
 from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, POSITIVE_SCORE, SCORE_BIN, VOTES
-from service.domain.groupings import ALL, bin_names
+from service.domain.groupings import ALL, Grouping
 from service.domain.traffic_tables import most_table_bytes
 
 _RESERVED = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
@@ -41,13 +42,10 @@ def model_problems(settings: Settings, name: str) -> Problems:
     if model.costs is not None:
         problems += _cost_problems(f"{at}.costs", model, model.costs)
     problems += [(f"{at}.assessments", problem) for problem in _disagreements(model)]
-    if model.labels_per_item.may_err:
-        if model.unrequested_labels is not None:
-            problem = f"needs labels that are true: remove {at}.labels_per_item"
-            problems.append((f"{at}.unrequested_labels", problem))
-    elif model.alerts.min_reliability is not None:
-        problem = f"needs labels that may be wrong: set {at}.labels_per_item, or remove it"
-        problems.append((f"{at}.alerts.min_reliability", problem))
+    if model.labels_per_item.may_err and model.unrequested_labels is not None:
+        problem = f"needs labels that are true: remove {at}.labels_per_item"
+        problems.append((f"{at}.unrequested_labels", problem))
+    problems += alert_problems(settings, name)
     wait_days = None if model.unrequested_labels is None else model.unrequested_labels.wait_days
     if wait_days is not None and wait_days > settings.bounds.join_days:
         problem = (
@@ -55,7 +53,7 @@ def model_problems(settings: Settings, name: str) -> Problems:
         )
         problems.append((f"{at}.unrequested_labels.wait_days", problem))
     for assessment, asked in model.assessments.items():
-        problems += _assessment_problems(f"{at}.assessments.{assessment}", model, asked)
+        problems += _assessment_problems(f"{at}.assessments.{assessment}", settings, name, asked)
     limit = settings.bounds.table_bytes
     if not problems and (needed := most_table_bytes(settings.cell_space(name))) > limit:
         problem = (
@@ -123,7 +121,8 @@ def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Proble
     return problems
 
 
-def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+def _assessment_problems(at: str, settings: Settings, name: str, assessment: AssessmentSettings) -> Problems:
+    model = settings.models[name]
     built_in = [POSITIVE_SCORE] if model.positive_class is not None else []
     built_in += [VOTES] if model.ensemble is not None else []
     known = [ALL, SCORE_BIN, *built_in, *model.groupings]
@@ -131,8 +130,9 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
         return [unknown_grouping(at, assessment.grouping, known)]
     problems = _metric_problems(at, model, assessment)
     if isinstance(assessment, PolicySettings) and assessment.policy == "certify":
-        problems += _certificate_problems(f"{at}.policy", model, assessment)
-    groups = _group_names(model, assessment.grouping)
+        by = settings.cell_space(name).groupings[assessment.asked_grouping]
+        problems += _certificate_problems(f"{at}.policy", model, assessment, by)
+    groups = group_names(model, assessment.grouping)
     match assessment:
         case IdentificationSettings() | ComparisonSettings() if groups is not None and len(groups) == 1:
             problems.append((f"{at}.grouping", f"{assessment.task} requires more than one group"))
@@ -147,19 +147,19 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
     return problems
 
 
-def _certificate_problems(at: str, model: ModelSettings, assessment: PolicySettings) -> Problems:
+def _certificate_problems(
+    at: str, model: ModelSettings, assessment: PolicySettings, by: Grouping
+) -> Problems:
     """Why the policy `certify` could never reach a certificate."""
-    problems: Problems = []
     labels = model.labels_per_item
-    if not is_certifiable(model.alerts.min_accuracy, labels):
-        most = most_certified(labels)
-        problems.append((at, f"certify requires `alerts.min_accuracy`, above 0 and at most {most:g}"))
+    if not by.has_threshold:
+        return [(at, "certify requires labels by groups that have a threshold, not by score or votes")]
+    problems = [
+        (at, f"certify requires `alerts.{key}`, above 0 and at most {most_certified(labels):g}")
+        for key in uncertifiable_keys(model.alerts, by, labels)
+    ]
     if not labels.has_evidence or labels.learns_bound:
         problems.append((at, "certify requires `labels_per_item.max_error`, a number, if labels err"))
-    if assessment.asked_grouping in (SCORE_BIN, POSITIVE_SCORE, VOTES):
-        problems.append(
-            (at, "certify requires labels by groups that have a threshold, not by score or votes")
-        )
     if isinstance(assessment, ComparisonSettings):
         problems.append((at, "certify requires labels of all groups, and a comparison requests those of two"))
     return problems
@@ -230,20 +230,6 @@ def _between_problems(at: str, between: list[str], groups: list[str] | None) -> 
         for name in between
         if name not in (groups or between)
     ]
-
-
-def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:
-    """Names of all groups that a grouping can have; None if they depend on traffic."""
-    if grouping == ALL:
-        return [ALL]
-    if grouping in (SCORE_BIN, POSITIVE_SCORE):
-        return bin_names(model.score_edges)
-    if grouping in (VOTES, CHALLENGE):
-        return None
-    settings = model.groupings[grouping]
-    if settings.by == "attribute":
-        return None
-    return model.classes if settings.by == "predicted_class" else list(settings.superclasses or {})
 
 
 def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettings) -> Problems:

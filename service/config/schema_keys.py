@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from service.config.alerts import OF_ALL_GROUPS
 from service.config.assessments import ASSESSMENTS, tasks_accepting
 from service.config.settings import Settings
 
@@ -30,6 +31,8 @@ def unknown_key(path: Sequence[str | int]) -> str:
     match path:
         case ["models", _, "assessments", _, task, _] if task in ASSESSMENTS and tasks_accepting(key):
             return f"not accepted with `task: {task}`, only with {', '.join(tasks_accepting(key))}"
+        case ["models", model, "alerts", "groupings", *_] if key in OF_ALL_GROUPS:
+            return f"one for the whole model, as {OF_ALL_GROUPS[key]}; set models.{model}.alerts.{key}"
     keys = [] if section is None else list(section.model_fields)
     if close := get_close_matches(key, keys, n=1):
         return f"unknown key; did you mean `{close[0]}`?"
@@ -83,7 +86,8 @@ def _places() -> dict[str, list[str]]:
     for section, path in _sections(Settings, ()):
         at = ".".join(path) or "the top level"
         for key in section.model_fields:
-            if at not in places[key]:
+            # A section within another one that has the key replaces what that one says.
+            if not any(f"{at}.".startswith(f"{place}.") for place in places[key]):
                 places[key].append(at)
     return dict(places)
 

@@ -101,7 +101,7 @@ def _labels_left(grouping: GroupingSnapshot) -> Floats:
     `OTHER` lacks none, as it has no evidence, nor do groups that certificates leave out. No group lacks any
     if one of the others is confirmed to miss its target: there is no certificate then.
     """
-    evidence, left = grouping.evidence, np.full(len(grouping.groups), grouping.first_labels)
+    evidence, left = grouping.evidence, grouping.first_labels.copy()
     if evidence is not None and evidence.certificate is not None:
         left = np.maximum(evidence.certificate.labels_left - evidence.certificate.waiting, 0.0)
         if (evidence.confirmed["below_threshold"] & grouping.in_certificate).any():

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -27,21 +27,16 @@ from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices, UInt64s
 from service.domain.request_order import Places, requested_at
 from service.monitoring.certificate import Certificate
-from service.monitoring.evidence_base import WatchedGroups
+from service.monitoring.evidence_base import KINDS, EvidenceKind, WatchedGroups, log_shares
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
 from service.monitoring.reference_labels import ranks, split_labels
 from service.statistics.e_detector import change_point
-from service.statistics.e_processes import discoveries, log_arrival_weights
+from service.statistics.e_processes import discoveries
 from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
 from service.statistics.label_errors import WrongLabels
 from service.store.checkpoints import DatedChange
 from service.store.references import ReferenceWindow
-
-EvidenceKind = Literal["below_threshold", "declined", "miscalibrated", "changed"]
-"""What can be confirmed of a group."""
-
-KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated", "changed")
 
 LabelsOf = Callable[[Flags], tuple[LabelSequence, Indices]]
 """Labels that a grouping asked for in some of its groups [G], and the group of each [n]."""
@@ -160,7 +155,7 @@ def collected_evidence(
         used.counts[same], used.marks[same] = before.used.counts[same], before.used.marks[same]
         last[same], waiting[same] = before.last[same], before.waiting[same]
     some, numbers = np.flatnonzero(~same), np.cumsum(~same) - 1
-    shares = np.exp(_log_shares(watched, settings)["changed"])
+    shares = np.exp(log_shares(watched, settings)["changed"])
     known = known.with_part(
         some,
         assess_evidence(
@@ -175,7 +170,7 @@ def collected_evidence(
             ),
             seen=seen[some],
             before=known.part(some),
-            threshold=watched.threshold(settings),
+            thresholds=watched.thresholds(settings)[some],
             alpha=alpha,
             baseline_alpha=alpha * shares[some] * _BASELINES,
             fixed=reference is None,
@@ -196,7 +191,7 @@ def conclude(
     """Evidence by grouping, with what is confirmed over all of them, and with changes dated."""
     evidence, weights, places = [], [], []
     for name, collected in found.items():
-        for kind, shares in _log_shares(collected.watched, settings).items():
+        for kind, shares in log_shares(collected.watched, settings).items():
             evidence.append(collected.log_e[kind])
             weights.append(shares + (np.log1p(-_BASELINES) if kind == "changed" else 0.0))
             places.append((name, kind))
@@ -213,15 +208,6 @@ def conclude(
         changes = _changes(collected, confirmed["changed"], labels_of[name], before.get(name))
         concluded[name] = replace(collected, confirmed=confirmed, changes=changes)
     return concluded
-
-
-def _log_shares(watched: WatchedGroups, settings: ModelSettings) -> dict[EvidenceKind, Floats]:
-    """Logarithm of the share of alpha that every group has for every kind of evidence [G]."""
-    possible = [kind for kind in KINDS if kind != "below_threshold" or watched.threshold(settings)]
-    if settings.labels_per_item.may_err:
-        possible.remove("miscalibrated")
-    weights = log_arrival_weights(watched.numbers) - np.log(len(possible) * watched.sharing)
-    return dict.fromkeys(possible, weights)
 
 
 def _changes(

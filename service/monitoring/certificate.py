@@ -28,9 +28,10 @@ from service.store.references import ReferenceWindow
 
 @dataclass(frozen=True)
 class Certificate:
-    """Evidence that every group of one grouping meets the threshold; arrays are [G]."""
+    """Evidence that every group of one grouping meets its threshold; arrays are [G]."""
 
     test: CertificateTest
+    targets: Floats  # of the test; NaN of groups without one
     alpha: float  # probability that a certificate is ever given of groups of which one misses the threshold
     collected: Collected  # from all labels that count; one run
     labels: SumTallies  # how many labels of each group there are, and which
@@ -66,25 +67,48 @@ def kept_with(certificate: Certificate | None, state: GroupEvidence) -> GroupEvi
     count = len(state.labels)
     if certificate is None:
         return replace(state, met=np.zeros(count), met_target=np.full(count, np.nan))
-    return replace(state, met=certificate.log_e, met_target=np.full(count, certificate.test.target))
+    return replace(state, met=certificate.log_e, met_target=certificate.targets)
 
 
-def certificate_test(settings: ModelSettings, *, has_threshold: bool) -> CertificateTest | None:
-    """The test of groups whose accuracy has a threshold; None without one that can be shown to be met."""
-    target = certificate_target(settings.alerts.min_accuracy, settings.labels_per_item)
-    return None if target is None or not has_threshold else CertificateTest(target)
+def certificate_targets(settings: ModelSettings, min_accuracy: Floats) -> Floats:
+    """What labels must agree with to show that groups meet their thresholds [G].
 
-
-def first_labels(settings: ModelSettings, *, has_threshold: bool) -> float:
-    """Labels that a group lacks for a certificate before the first label of its grouping.
-
-    Infinite without a threshold.
+    NaN of groups without a threshold, and of those whose threshold cannot be shown to be met.
     """
-    test = certificate_test(settings, has_threshold=has_threshold)
-    if test is None:
-        return np.inf
-    nothing = test.collected(*np.zeros((3, 1, 1)))
-    return float(test.labels_left(nothing, settings.evidence.alpha)[0, 0])
+    thresholds, which = np.unique(min_accuracy, return_inverse=True)
+    targets = [
+        None if np.isnan(least) else certificate_target(float(least), settings.labels_per_item)
+        for least in thresholds
+    ]
+    return np.array(targets, np.float64)[which]
+
+
+def first_labels(settings: ModelSettings, min_accuracy: Floats) -> Floats:
+    """Labels that every group lacks for a certificate before the first label of its grouping [G].
+
+    Infinite without a threshold that can be shown to be met.
+    """
+    targets, which = np.unique(certificate_targets(settings, min_accuracy), return_inverse=True)
+    known = ~np.isnan(targets)
+    left = np.full(len(targets), np.inf)
+    if known.any():
+        test = CertificateTest(targets[known])
+        left[known] = test.labels_left(
+            test.collected(*np.zeros((3, 1, known.sum()))), settings.evidence.alpha
+        )[0]
+    return left[which]
+
+
+def _test_of(targets: Floats, before: Certificate | None) -> CertificateTest:
+    """The test of all groups; those without a target, whose labels do not count, have that of another one."""
+    known = targets[~np.isnan(targets)]
+    same = bool((known == known[0]).all())
+    target = known[0] if same else np.where(np.isnan(targets), known[0], targets)
+    return (
+        before.test
+        if before is not None and np.array_equal(before.test.target, target)
+        else CertificateTest(target)
+    )
 
 
 def grouping_certificate(
@@ -97,17 +121,18 @@ def grouping_certificate(
     until: int,
     before: Certificate | None,
 ) -> Certificate | None:
-    """The certificate of one grouping; None without a threshold that can be shown to be met.
+    """The certificate of one grouping; None if no group has a threshold that can be shown to be met.
 
     Labels of requests from the place `until` on wait. `before` is the certificate of the last round if its
     groups, checkpoint and reference are the same; only what is new since is added, unless labels changed.
     """
-    test = certificate_test(settings, has_threshold=watched.has_threshold)
-    if test is None:
+    targets = certificate_targets(settings, watched.min_accuracy)
+    possible = ~np.isnan(targets)
+    if not possible.any():
         return None
-    target, count = test.target, len(watched.names)
+    test, count = _test_of(targets, before), len(watched.names)
     which = np.ones(count, np.bool_)
-    if before is not None and (before.test != test or until <= before.last):
+    if before is not None and (before.test is not test or until <= before.last):
         before = None
     if before is not None:
         changed = ~tallies.same(before.labels)
@@ -115,16 +140,17 @@ def grouping_certificate(
         if not changed.any() and (until == before.until or not which.any()):
             return before
     labels, groups = labels_of(which)
-    counting = labels.places > watched.base_position
+    counting = (labels.places > watched.base_position) & possible[groups]
     if reference is not None:
         counting &= labels.predicted_at >= reference.until
     waits = counting & (labels.places >= until)
     chosen = np.flatnonzero(counting & ~waits)
     used, base = SumTallies(count), watched.base
     if before is None:
-        agreeing = base.correct - base.unanswered
-        evidence = np.where(base.met_target == target, base.met, 0.0)
-        collected = test.collected(base.labels[None], agreeing[None], evidence[None])
+        agreeing = np.where(possible, base.correct - base.unanswered, 0.0)
+        # Evidence of another target says nothing of this one.
+        evidence = np.where(base.met_target == targets, base.met, 0.0)
+        collected = test.collected(np.where(possible, base.labels, 0.0)[None], agreeing[None], evidence[None])
     else:
         known = labels.places[chosen] <= before.last
         used.add(groups[chosen[known]], labels.marks[chosen[known]])
@@ -147,6 +173,7 @@ def grouping_certificate(
     last = watched.base_position if before is None else before.last
     return Certificate(
         test=test,
+        targets=targets,
         alpha=settings.evidence.alpha,
         collected=test.advance(collected, groups[None, chosen], correct[None, chosen]),
         labels=tallies,
@@ -154,5 +181,5 @@ def grouping_certificate(
         last=int(labels.places[chosen[-1]]) if len(chosen) else last,
         until=until,
         waiting=np.bincount(groups[waits], minlength=count),
-        possible=np.array([name != OTHER for name in watched.names], np.bool_),
+        possible=possible & np.array([name != OTHER for name in watched.names], np.bool_),
     )

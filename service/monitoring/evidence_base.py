@@ -1,21 +1,28 @@
-"""What evidence about the groups of a grouping starts from: what a checkpoint knows of them (pure)."""
+"""What evidence about the groups of a grouping starts from: a checkpoint, thresholds, shares of alpha."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from service.config.model import ModelSettings
-from service.domain.arrays import Indices
+from service.domain.arrays import Floats, Indices
 from service.domain.cells import CellSpace, definitions, grouping_key
 from service.domain.request_order import Places
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence
+from service.statistics.e_processes import log_arrival_weights
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
+
+EvidenceKind = Literal["below_threshold", "declined", "miscalibrated", "changed"]
+"""What can be confirmed of a group."""
+
+KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated", "changed")
 
 
 class Checkpoint:
@@ -72,7 +79,7 @@ class WatchedGroups:
     """The groups of one grouping, and what evidence about them starts from."""
 
     names: list[str]  # [G]
-    has_threshold: bool  # whether the accuracy threshold applies to them
+    min_accuracy: Floats  # their accuracy thresholds; NaN without one [G]
     numbers: Indices  # in the order of arrival among all groups of the model, from 1 [G]
     ended: Places  # the first request of every group that is still open; labels from there on wait [G]
     base: GroupEvidence  # by the checkpoint, to be continued
@@ -94,10 +101,25 @@ class WatchedGroups:
         order = order[np.argsort(of_groups, kind="stable")]
         return labels.part(order), groups[order]
 
-    def threshold(self, settings: ModelSettings) -> float | None:
-        """What the accuracy can be shown to be below, if it has a threshold."""
-        least = settings.alerts.min_accuracy
-        if least is None or not self.has_threshold:
-            return None
+    def thresholds(self, settings: ModelSettings) -> Floats:
+        """What the accuracy of every group can be shown to be below; NaN if it has no such threshold [G]."""
+        least = self.min_accuracy
         # Nothing is less accurate than 0, and a single error tells that 1 is not reached, unless labels err.
-        return least if 0 < least < 1 or (least == 1 and settings.labels_per_item.may_err) else None
+        possible = (least > 0) & ((least < 1) | ((least == 1) & settings.labels_per_item.may_err))
+        return np.where(possible, least, np.nan)
+
+
+def log_shares(watched: WatchedGroups, settings: ModelSettings) -> dict[EvidenceKind, Floats]:
+    """Logarithm of the share of alpha that every group has for every kind of evidence [G].
+
+    Groups without a threshold have none for that kind, and more for the others.
+    """
+    possible = {kind: np.ones(len(watched.names), np.bool_) for kind in KINDS}
+    possible["below_threshold"] = ~np.isnan(watched.thresholds(settings))
+    if settings.labels_per_item.may_err:
+        del possible["miscalibrated"]
+    kinds = np.sum(list(possible.values()), axis=0)
+    weights = log_arrival_weights(watched.numbers) - np.log(kinds * watched.sharing)
+    if not possible["below_threshold"].any():
+        del possible["below_threshold"]
+    return {kind: np.where(groups, weights, -np.inf) for kind, groups in possible.items()}

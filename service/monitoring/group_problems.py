@@ -15,7 +15,7 @@ import numpy as np
 from service.domain.arrays import Flags
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.domain.groupings import ALL
-from service.monitoring.anytime_tests import EvidenceKind
+from service.monitoring.evidence_base import EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Since
 from service.monitoring.problem import Problem
@@ -59,7 +59,7 @@ def _accuracy_low(
             probability=None if below is None else float(below[g]),
             value=_value(grouping.adjusted, g),
             groups=len(grouping.groups),
-            limit=snapshot.settings.alerts.min_accuracy,
+            limit=float(grouping.min_accuracy[g]),
             log10_e=_log10_e(grouping, "below_threshold", g) if proof else None,
             **_facts(name, grouping, g),
         )
@@ -100,7 +100,7 @@ def _miscalibrated(
     Scores are rarely exact, and with enough labels that is confirmed of most groups. So no alert fires about
     it, and there is no note where the error is known to be within the threshold.
     """
-    confirmed, alerts = _confirmed(grouping, "miscalibrated"), snapshot.settings.alerts
+    confirmed = _confirmed(grouping, "miscalibrated")
     above = grouping.ece_above
     for g in np.flatnonzero(grouping.miscalibrated).tolist():
         proof = ("CredenceGroupMiscalibrationConfirmed",) if confirmed[g] else ()
@@ -110,13 +110,13 @@ def _miscalibrated(
             alerts=(*proof, alert),
             probability=None if above is None else float(above[g]),
             value=_value(grouping.ece, g),
-            limit=alerts.max_ece,
+            limit=float(grouping.max_ece[g]),
             log10_e=_log10_e(grouping, "miscalibrated", g) if proof else None,
             **_facts(name, grouping, g),
         )
     others = confirmed & ~grouping.miscalibrated
     if above is not None:
-        others &= ~(grouping.enough_for_ece & (above <= 1 - alerts.confidence))
+        others &= ~(grouping.enough_for_ece & (above <= 1 - snapshot.settings.alerts.confidence))
     if others.any() and grouping.evidence is not None:
         worst = int(np.argmax(np.where(others, grouping.evidence.log_e["miscalibrated"], -np.inf)))
         yield Problem(
@@ -124,7 +124,7 @@ def _miscalibrated(
             severity="info",
             alerts=(),
             value=_value(grouping.ece, worst),
-            limit=alerts.max_ece,
+            limit=float(grouping.max_ece[worst]) if grouping.has_max_ece[worst] else None,
             log10_e=_log10_e(grouping, "miscalibrated", worst),
             amount=int(others.sum()) - 1,
             **_facts(name, grouping, worst),
@@ -162,7 +162,7 @@ def _adjusted_low(grouping: GroupingSnapshot, confidence: float) -> int | None:
     weakest, below = grouping.weakest, grouping.accuracy_below
     if below is None or weakest is None or weakest.below is None or weakest.below < confidence:
         return None
-    return int(np.where(grouping.enough, below, 0.0).argmax())
+    return int(np.where(grouping.enough & grouping.has_min_accuracy, below, 0.0).argmax())
 
 
 def _confirmed(grouping: GroupingSnapshot, kind: EvidenceKind) -> Flags:

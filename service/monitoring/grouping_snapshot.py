@@ -14,21 +14,14 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.certificate import first_labels
 from service.monitoring.change_discounting import DetectedChange
 from service.monitoring.group_index import Groups
+from service.monitoring.verdicts import GroupVerdicts, group_verdicts
 from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
-from service.statistics.labels_needed import labels_to_verdict, own_share
+from service.statistics.labels_needed import own_share
 from service.statistics.ratios import ratio
 from service.statistics.weakest import probability_of_any, weakest_lower_end
-
-ECE_LABELS = 2  # an ECE, whose estimate is never 0, needs so many times the labels that accuracy needs
-
-
-LONGEST_SECONDS = 10 * 365.25 * 86_400
-"""A time to a verdict beyond ten years is infinite: the budget does not suffice.
-
-No model and no traffic stays the same for so long."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +52,12 @@ class WeakestSnapshot:
     # credible interval of the accuracy of the weakest group, whichever it is
     lower: float
     upper: float
-    # lower bound of P(a group is below the alert threshold), of groups with enough labels; None without
+    # lower bound of P(a group is below its threshold), of groups with enough labels; None without
     below: float | None
 
 
 @dataclass(frozen=True)
-class GroupingSnapshot:
+class GroupingSnapshot(GroupVerdicts):
     """Estimates of the groups of one grouping; arrays are [G]."""
 
     groups: list[str]
@@ -77,19 +70,6 @@ class GroupingSnapshot:
     ece: Estimate  # expected calibration error
     own_rate: Floats  # share of the group's own labels that say that it is right; NaN without any
     own_share: Floats  # part of the estimate of its accuracy that comes from them
-    # P(accuracy < the alert threshold), where one is configured; not of score bins
-    accuracy_below: Floats | None
-    ece_above: Floats | None  # P(ECE > the alert threshold), where one is configured
-    enough: Flags  # whether it has the labels that a verdict on its accuracy needs
-    enough_for_ece: Flags  # whether it has those that one on its ECE needs
-    # whether the accuracy is known to be below the threshold: with enough labels, and with confidence
-    low: Flags
-    meets: Flags  # whether it is known to be no less than the threshold
-    miscalibrated: Flags  # whether the ECE is known to be above the threshold, likewise
-    # labels still needed for a verdict on the accuracy threshold, where one is configured
-    verdict_labels: Floats | None
-    # time to them at the budgets' pace, infinite beyond LONGEST_SECONDS; None without a pace
-    verdict_seconds: Floats | None
     confusion: ConfusionSnapshot | None  # where groups are predicted classes, and not too many
     weakest: WeakestSnapshot | None  # None of a single group, of score bins and votes
     share_failing: float  # traffic share of the groups that are low
@@ -98,8 +78,9 @@ class GroupingSnapshot:
     unanswered: Floats  # share of the ended requests of its items that have no label; NaN without any
     positive: Floats | None  # mean score of the positive class, where groups are by it
     evidence: GroupingEvidence | None  # anytime-valid evidence, where labels were requested for this grouping
-    in_certificate: Flags  # whether a certificate needs the group: it has enough of the traffic
-    first_labels: float  # that a group lacks for a certificate before the first label of the grouping
+    # whether a certificate needs the group: it has a threshold, and enough of the traffic
+    in_certificate: Flags
+    first_labels: Floats  # that every group lacks for a certificate before the first label of the grouping
     # groups whose accuracy has changed, by name: labels from before count little
     change_points: Mapping[str, DetectedChange]
 
@@ -132,32 +113,14 @@ def grouping_snapshot(
     change_points: Mapping[str, DetectedChange],
 ) -> GroupingSnapshot:
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
-    alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
     accuracy = _accuracy(beliefs, settings, settings.interval)
     # Benjamini and Yekutieli (JASA 2005): the interval of one of G chosen has the G-th part of the tails.
     adjusted = _accuracy(beliefs, settings, 1 - (1 - settings.interval) / len(groups.names))
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
-    below = above = verdict_labels = None
-    low, meets, miscalibrated = (np.zeros(len(groups.names), dtype=np.bool_) for _ in range(3))
-    enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
-    if alerts.min_accuracy is not None and by.has_threshold:
-        below = beliefs.accuracy.probability_below(alerts.min_accuracy)
-        verdict_labels = labels_to_verdict(
-            mean=mean,
-            variance=variance,
-            below=below,
-            threshold=alerts.min_accuracy,
-            confidence=alerts.confidence,
-        )
-        # Nobody gives half a label.
-        verdict_labels = np.ceil(np.maximum(verdict_labels, alerts.min_labels - beliefs.labels))
-        low = enough & (below >= alerts.confidence)
-        meets = enough & (below <= 1 - alerts.confidence)
-    if alerts.max_ece is not None and not by.is_by_votes:
-        above = beliefs.ece.probability_above(alerts.max_ece)
-        miscalibrated = enough_for_ece & (above >= alerts.confidence)
+    verdicts = group_verdicts(by, groups.names, beliefs, settings, label_count=label_count)
     return GroupingSnapshot(
+        **vars(verdicts),
         groups=groups.names,
         by=by,
         beliefs=beliefs,
@@ -167,27 +130,20 @@ def grouping_snapshot(
         ece=Estimate(ece_lower, beliefs.ece.mean, ece_upper),
         own_rate=ratio(beliefs.correct, beliefs.labels),
         own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
-        accuracy_below=below,
-        ece_above=above,
-        enough=enough,
-        enough_for_ece=enough_for_ece,
-        low=low,
-        meets=meets,
-        miscalibrated=miscalibrated,
-        verdict_labels=verdict_labels,
-        verdict_seconds=_seconds_to(verdict_labels, beliefs, settings, label_count),
         confusion=confusion,
         weakest=None
         if len(groups.names) == 1 or not by.has_threshold
-        else _weakest(beliefs, settings, accuracy, adjusted, below=None if below is None else below[enough]),
-        share_failing=float(beliefs.shares[low].sum()),
-        share_meeting=float(beliefs.shares[meets].sum()),
+        else _weakest(beliefs, settings, accuracy, adjusted, verdicts),
+        share_failing=float(beliefs.shares[verdicts.low].sum()),
+        share_meeting=float(beliefs.shares[verdicts.meets].sum()),
         missed=groups.missed,
         unanswered=unanswered,
         positive=positive,
         evidence=evidence,
-        in_certificate=(beliefs.shares > 0) & (beliefs.shares >= settings.evidence.certificate_least_share),
-        first_labels=first_labels(settings, has_threshold=by.has_threshold),
+        in_certificate=verdicts.has_min_accuracy
+        & (beliefs.shares > 0)
+        & (beliefs.shares >= settings.evidence.certificate_least_share),
+        first_labels=first_labels(settings, verdicts.min_accuracy),
         change_points=change_points,
     )
 
@@ -197,10 +153,14 @@ def _weakest(
     settings: ModelSettings,
     accuracy: Estimate,
     adjusted: Estimate,
-    *,
-    below: Floats | None,
+    verdicts: GroupVerdicts,
 ) -> WeakestSnapshot:
-    """The weakest group, from estimates [G], and P(accuracy < threshold) of groups with enough labels."""
+    """The weakest group, from estimates [G], and whether any misses its threshold."""
+    tested = verdicts.enough & verdicts.has_min_accuracy
+    below = None
+    if verdicts.accuracy_below is not None and tested.any():
+        choices = int(verdicts.has_min_accuracy.sum())
+        below = probability_of_any(verdicts.accuracy_below[tested], choices)
     lower = weakest_lower_end(beliefs.accuracy, (1 - settings.interval) / 2)
     return WeakestSnapshot(
         group=int(accuracy.mean.argmin()),
@@ -208,34 +168,8 @@ def _weakest(
         lower=min(lower, float(accuracy.lower.min())),
         # No group is more accurate than the upper end of its adjusted interval, so neither is the weakest.
         upper=float(adjusted.upper.min()),
-        below=None if below is None or not below.size else probability_of_any(below, len(accuracy.mean)),
+        below=below,
     )
-
-
-def _seconds_to(
-    labels: Floats | None, beliefs: GroupingBeliefs, settings: ModelSettings, label_count: int
-) -> Floats | None:
-    """Time until every group has so many more labels, if it goes on to get its share of all of them.
-
-    Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
-    is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
-    """
-    labels_per_second = sum(assessment.labels_per_second for assessment in settings.assessments.values())
-    if labels is None or labels_per_second == 0:
-        return None
-    decay = settings.label_decay_per_second
-    accuracy = float(beliefs.shares @ beliefs.accuracy.mean())
-    items_per_second = labels_per_second * settings.labels_per_item.items_per_label(accuracy)
-    rate = items_per_second * (beliefs.labels_counted + beliefs.shares) / (label_count + 1)
-    seconds = np.full(len(labels), np.inf)
-    if decay == 0:
-        np.divide(labels, rate, out=seconds, where=rate > 0)
-    else:
-        room = rate / decay - beliefs.labels
-        suffices = labels < room
-        seconds[suffices] = -np.log1p(-labels[suffices] / room[suffices]) / decay
-    seconds[labels <= 0] = 0.0
-    return np.where(seconds > LONGEST_SECONDS, np.inf, seconds)
 
 
 def confusion_snapshot(

@@ -23,6 +23,7 @@ from service.monitoring.certificate import grouping_certificate, kept_with
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.group_thresholds import group_thresholds
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
@@ -78,7 +79,7 @@ def model_evidence(
         arrived = [numbers.get((key, group), len(order) + 1) for group in groups.names]
         watched = WatchedGroups(
             groups.names,
-            index.space.groupings[name].has_threshold,
+            group_thresholds(settings.alerts, "min_accuracy", index.space.groupings[name], groups.names),
             np.array(arrived, np.intp),
             np.minimum(first_open(opened, key, groups.names), np.uint64(until)),
             base.evidence(name, groups.names),
@@ -87,7 +88,7 @@ def model_evidence(
             shared[key],
         )
         last = before.get(name)
-        found[name] = collected_evidence(
+        collected = collected_evidence(
             watched,
             labels_of[name],
             tallies,
@@ -98,7 +99,7 @@ def model_evidence(
         )
         alike = None if last is None or last.watched.names != watched.names else last
         continues = alike is not None and alike.continues(watched, reference, wrong_labels).all()
-        certificate = grouping_certificate(
+        proof = grouping_certificate(
             watched,
             labels_of[name],
             tallies,
@@ -107,8 +108,7 @@ def model_evidence(
             until=min((until, *(place for (of, _), place in opened.items() if of in {key, ANY_GROUPING}))),
             before=alike.certificate if alike is not None and continues else None,
         )
-        kept = kept_with(certificate, found[name].state)
-        found[name] = replace(found[name], certificate=certificate, state=kept)
+        found[name] = replace(collected, certificate=proof, state=kept_with(proof, collected.state))
     return conclude(found, labels_of, settings, wrong_labels, before)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.monitoring.anytime_tests import EvidenceKind
 from service.monitoring.drift import GroupingDrift
+from service.monitoring.evidence_base import EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.drift import drift_label_shares
 
@@ -39,7 +39,7 @@ def find_suspects(grouping: GroupingSnapshot, drift: GroupingDrift | None, *, si
     """
     low, miscalibrated = grouping.low, grouping.miscalibrated
     changed = np.zeros(len(grouping.groups), np.bool_)
-    is_open = np.full(len(changed), grouping.accuracy_below is not None) & ~low & ~grouping.meets
+    is_open = grouping.undecided
     for name, change in grouping.change_points.items():
         group = grouping.groups.index(name)
         changed[group] = change.since >= since or is_open[group]

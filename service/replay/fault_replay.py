@@ -202,7 +202,7 @@ class Watched:
             ),
             seen=self._evidence.labels.astype(np.intp),
             before=self._evidence,
-            threshold=rules.threshold,
+            thresholds=np.full(runs, rules.threshold),
             alpha=rules.alpha,
             baseline_alpha=np.full(runs, rules.alpha * np.exp(weight) * BASELINES),
             fixed=True,

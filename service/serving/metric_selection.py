@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.domain.arrays import Indices
+from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.snapshot import ModelSnapshot
@@ -26,7 +26,7 @@ class OtherGroups:
         members: their positions.
         score_mean: over their traffic.
         accuracy: over their traffic [1].
-        accuracy_below: the highest probability among those with enough labels; None without a threshold.
+        accuracy_below: the highest probability among those with enough labels; None if none has a threshold.
         ece_above: likewise.
     """
 
@@ -76,13 +76,17 @@ def other_groups(members: Indices, grouping: GroupingSnapshot, *, interval: floa
     centre, spread = float(parts @ accuracy.mean()), float(parts @ np.sqrt(accuracy.variance()))
     mean = np.array([centre])
     lower, upper = betas.interval(*betas.matching(mean, np.array([spread**2])), interval)
-    below, above = grouping.accuracy_below, grouping.ece_above
     return OtherGroups(
         members=members,
         score_mean=float(parts @ beliefs.scores[members]),
         accuracy=Estimate(lower, mean, upper),
-        accuracy_below=None if below is None else float(np.where(grouping.enough, below, 0.0)[members].max()),
-        ece_above=None
-        if above is None
-        else float(np.where(grouping.enough_for_ece, above, 0.0)[members].max()),
+        accuracy_below=_highest(grouping.accuracy_below, grouping.enough, members),
+        ece_above=_highest(grouping.ece_above, grouping.enough_for_ece, members),
     )
+
+
+def _highest(probabilities: Floats | None, enough: Flags, members: Indices) -> float | None:
+    """The highest probability of some groups; 0 of those without enough labels, None without a threshold."""
+    if probabilities is None or np.isnan(probabilities[members]).all():
+        return None
+    return float(np.nanmax(np.where(enough, probabilities, 0.0)[members]))

@@ -127,14 +127,16 @@ class Column:
     """How `credence status` shows a measure; a column without values is left out.
 
     Attributes:
-        heading: may name `{min_accuracy}`, the threshold in percent.
-        text: of a group's cell.
+        heading: may name `{target}`, the groups' threshold of accuracy.
+        text: of the cell of a group that has the measure.
         has_failed: whether the cell is highlighted.
+        is_of_unlike: whether the column is left out, too, if all groups have the same value.
     """
 
     heading: str
     text: Callable[[Any], str]
     has_failed: Callable[[Any], bool] = lambda _: False
+    is_of_unlike: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.domain.groupings import ALL
-from service.monitoring.anytime_tests import KINDS
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.error_rates import ErrorRatesSnapshot
+from service.monitoring.evidence_base import KINDS
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.problems import count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot

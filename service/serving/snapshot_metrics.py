@@ -36,8 +36,6 @@ _ASSESSMENT = ("model", "assessment")
 
 # fmt: off
 MODEL = MetricTable[ModelSnapshot](("model",), (
-    Metric("credence_alert_min_accuracy_ratio", "ratio", "The configured alerts.min_accuracy; absent without one.", lambda model: model.settings.alerts.min_accuracy),
-    Metric("credence_alert_max_ece_ratio", "ratio", "The configured alerts.max_ece; absent without one.", lambda model: model.settings.alerts.max_ece),
     Metric("credence_alert_min_reliability_ratio", "ratio", "The configured alerts.min_reliability; absent without one.", lambda model: model.settings.alerts.min_reliability),
     Metric("credence_alert_confidence_ratio", "ratio", "The configured alerts.confidence: the posterior probability at which a threshold counts "
         "as violated.", lambda model: model.settings.alerts.confidence),
@@ -109,17 +107,17 @@ ATTRIBUTE = MetricTable[AttributeTraffic](("model", "attribute"), (
 ))
 GROUPING = MetricTable[GroupingSnapshot](_GROUPING, (
     Metric("credence_grouping_groups", "groups", "Groups with traffic.", lambda grouping: len(grouping.groups), off_dashboards="the groups folded into `other` are what matters"),
-    Metric("credence_grouping_traffic_share_failing_ratio", "ratio", "Share of the traffic in groups that fail alerts.min_accuracy, including those in "
+    Metric("credence_grouping_traffic_share_failing_ratio", "ratio", "Share of the traffic in groups that fail their threshold of accuracy, including those in "
         "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_failing),
-    Metric("credence_grouping_traffic_share_meeting_ratio", "ratio", "Share of the traffic in groups that meet alerts.min_accuracy, including those in "
+    Metric("credence_grouping_traffic_share_meeting_ratio", "ratio", "Share of the traffic in groups that meet their threshold of accuracy, including those in "
         "`other`; absent without a threshold, and for score bins.", lambda grouping: None if grouping.accuracy_below is None else grouping.share_meeting),
-    Metric("credence_grouping_certificate_needed_labels", "labels", "Labels that all groups of the certificate together lack, on average, until each is shown to meet alerts.min_accuracy (the certificate), valid at every moment; 0 once it is given. "
+    Metric("credence_grouping_certificate_needed_labels", "labels", "Labels that all groups of the certificate together lack, on average, until each is shown to meet its threshold of accuracy (the certificate), valid at every moment; 0 once it is given. "
         "Absent without a threshold or labels, and while a group is not expected to meet it, or cannot be shown to.", lambda grouping: None if (left := grouping.certificate_labels) is None else left[grouping.in_certificate].sum(), off_dashboards="the status page and `credence gate` say which groups lack them"),
 ))
 WEAKEST = MetricTable[WeakestSnapshot](_GROUPING, (
     Metric("credence_grouping_weakest_accuracy_lower_ratio", "ratio", "Lower end of the credible interval of the accuracy of the weakest group, whichever it is; absent for a single group and for score bins.", lambda weakest: weakest.lower),
     Metric("credence_grouping_weakest_accuracy_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda weakest: weakest.upper),
-    Metric("credence_grouping_weakest_below_threshold_probability", "", "Lower bound of the posterior probability that a group is below alerts.min_accuracy, of groups with alerts.min_labels; it accounts for the number of groups. Absent without a threshold or such groups.", lambda weakest: weakest.below, off_dashboards="for an alert; dashboards show the interval"),
+    Metric("credence_grouping_weakest_below_threshold_probability", "", "Lower bound of the posterior probability that a group is below its threshold of accuracy, of groups with alerts.min_labels; it accounts for the number of groups. Absent without a threshold or such groups.", lambda weakest: weakest.below, off_dashboards="for an alert; dashboards show the interval"),
 ))
 SHOWN = MetricTable[ShownGroups](_GROUPING, (
     Metric("credence_grouping_groups_in_other", "groups", "Groups folded into `other` because there are more than bounds.metric_groups; the worst, the most uncertain and alerting groups are exported.", lambda shown: 0 if shown.other is None else len(shown.other.members)),

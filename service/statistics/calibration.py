@@ -40,8 +40,8 @@ class CalibrationError:
         lower = self.proven_mean + special.ndtri(tail) * self.proven_deviation
         return np.maximum(lower, 0.0), self.beliefs.quantile(1 - tail)
 
-    def probability_above(self, threshold: float) -> Floats:
-        """P(ECE > threshold)."""
+    def probability_above(self, threshold: float | Floats) -> Floats:
+        """P(ECE > threshold); one threshold, or one per group [G]."""
         return 1 - self.beliefs.probability_below(threshold)
 
 
@@ -62,7 +62,7 @@ class PossibleCalibrationError(CalibrationError):
         )
         return np.min(lowers, axis=0), np.max(uppers, axis=0)
 
-    def probability_above(self, threshold: float) -> Floats:
+    def probability_above(self, threshold: float | Floats) -> Floats:
         """P(ECE > threshold), in the case where it is lowest."""
         cases = [super().probability_above(threshold)]
         cases += [each.probability_above(threshold) for each in self.others]

@@ -42,20 +42,32 @@ class Collected(NamedTuple):
         return Collected(*(column[runs] for column in self))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CertificateTest:
     """Tests whether labels agree with more than a share `target` of every group's predictions.
 
-    It is in (0, 1 - 1e-6]: predictive probabilities are not exact enough for more.
+    It is in (0, 1 - 1e-6]: predictive probabilities are not exact enough for more. One target is of all
+    groups; of several, each is of one group [G]. What the groups have in common is then how far they are
+    above their targets.
     """
 
-    target: float
+    target: Floats | float
 
     @cached_property
     def _priors(self) -> tuple[Floats, Floats]:
-        """Beta priors of a group's share of labels that agree: agreeing pseudo-labels, and all [K]."""
+        """Beta priors of a group's share of labels that agree: agreeing pseudo-labels, and all [K].
+
+        With several targets the former are [G, K].
+        """
         shifts, strengths = np.array(list(product(_SHIFTS, _STRENGTHS))).T
-        return strengths * special.expit(special.logit(self.target) + shifts), strengths
+        centres = special.logit(np.asarray(self.target, np.float64))[..., None] + shifts
+        return strengths * special.expit(centres), strengths
+
+    def _of_groups(self, groups: Indices, count: int) -> tuple[Floats, Floats]:
+        """Agreeing pseudo-labels under every prior [n, K] or [K], and the target [n], of groups [n]."""
+        target = np.broadcast_to(np.asarray(self.target, np.float64), count)[groups]
+        right = self._priors[0]
+        return right if right.ndim == 1 else right[groups], target
 
     def collected(self, labels: Floats, correct: Floats, log_e: Floats) -> Collected:
         """What is known after labels that are summed up; all are [R, G]."""
@@ -86,13 +98,13 @@ class CertificateTest:
         labels[order] += np.arange(len(keys)) - firsts
         right[order] += agreeing - agreeing[firsts]
 
-        priors = self._priors
-        chances = (priors[0] + right[:, None]) / (priors[1] + labels[:, None])
+        agreeing_before, target = self._of_groups(groups.ravel(), shape[1])
+        chances = (agreeing_before + right[:, None]) / (self._priors[1] + labels[:, None])
         fits = np.where(agrees[:, None], np.log(chances), np.log1p(-chances)).reshape(*groups.shape, -1)
         after = before.fits[:, None] + np.cumsum(fits, axis=1)
         weights = special.softmax(after - fits, axis=2).reshape(chances.shape)
-        bets = np.maximum((weights * chances).sum(axis=1), self.target)
-        gains = np.where(agrees, np.log(bets / self.target), np.log((1 - bets) / (1 - self.target)))
+        bets = np.maximum((weights * chances).sum(axis=1), target)
+        gains = np.where(agrees, np.log(bets / target), np.log((1 - bets) / (1 - target)))
         more_labels, more_correct, more_evidence = (
             np.bincount(keys, each, before.labels.size).reshape(shape)
             for each in (np.ones(len(keys)), agrees, gains)

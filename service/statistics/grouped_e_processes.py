@@ -30,7 +30,7 @@ _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "ch
 STATE: Final = (
     *("labels", "correct", "unanswered"),
     *("reference_labels", "reference_correct", "reference_unanswered", "now_labels", "now_correct"),
-    *("baseline", "gains", "bets", "met", "met_target"),
+    *("baseline", "held_to", "gains", "bets", "met", "met_target"),
 )  # columns of a checkpoint, from which evidence is continued when its labels are gone
 _AT_ONCE: Final = 1 << 16  # labels per portion; the last group may exceed it
 _NEAR_END: Final = 1e-6  # a reference's bound is clipped to be this far from 0 and 1
@@ -126,6 +126,7 @@ class GroupEvidence:
     lower: Floats  # end of the accuracy's confidence sequence
     upper: Floats  # likewise
     baseline: Floats  # lower bound of the reference's accuracy; the threshold, if reached and higher
+    held_to: Floats  # that threshold; 0 without one
     gains: Floats  # log gains of all bets against the scores [G, K], from `log_gains`
     bets: Floats  # log wealth of all bets on declines [G, K], from `advance_bets`
     met: Floats  # against "the accuracy misses the threshold", from `CertificateTest`
@@ -137,7 +138,7 @@ class GroupEvidence:
         no, unknown = np.zeros(group_count), np.full(group_count, np.nan)
         nothing = np.zeros(0)
         gains = log_gains(nothing, nothing.astype(np.bool_), nothing.astype(np.intp), group_count)
-        return cls(*(no,) * 8, *(unknown,) * 7, gains, no_bets(group_count), no, unknown)
+        return cls(*(no,) * 8, *(unknown,) * 8, gains, no_bets(group_count), no, unknown)
 
     def part(self, which: Indices) -> GroupEvidence:
         """Of some groups."""
@@ -166,7 +167,7 @@ def assess_evidence(
     *,
     seen: Indices,
     before: GroupEvidence,
-    threshold: float | None,
+    thresholds: Floats,
     alpha: float,
     baseline_alpha: Floats,
     fixed: bool,
@@ -180,11 +181,12 @@ def assess_evidence(
         seen: how many of the first labels of every group `before` includes [G]; 0 where some of these are
             gone, or were corrected.
         before: evidence from these.
-        threshold: required accuracy; None without one.
+        thresholds: required accuracy of every group; NaN without one [G].
         alpha: error probability of a group's confidence sequence.
         baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
         fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
-        base: the checkpoint, or `none`; a reference that is complete there keeps its baseline.
+        base: the checkpoint, or `none`; a reference that is complete there keeps its baseline, unless it was
+            held to another threshold. Bets on a decline then begin again.
         wrong_labels: share of labels that may be wrong, for which evidence and the confidence sequence allow.
             If there are any, there is no evidence against calibration.
     """
@@ -202,21 +204,21 @@ def assess_evidence(
     for some in fresh.portions():
         columns["gains"] += log_gains(some.scores, some.correct, some.groups, count, some.unanswered)
 
-    moved = (restarted & ~base.is_closed) | (tally.reference_labels != before.reference_labels)
+    held_to = columns["held_to"] = _held_to(thresholds, wrong_labels)
+    # Checkpoints of earlier versions do not say which threshold it was.
+    is_kept = base.is_closed & (np.isnan(base.held_to) | (base.held_to == held_to))
+    moved = (restarted & ~is_kept) | (tally.reference_labels != before.reference_labels)
     moved |= tally.reference_correct != before.reference_correct
     columns["baseline"][moved] = baselines(
         tally.reference_correct[moved],
         (tally.reference_labels - tally.reference_correct)[moved],
         alpha=baseline_alpha[moved],
         fixed=fixed,
-        # A baseline does not change with a learned bound, and so cannot be held to what follows from it.
-        threshold=None
-        if threshold is None or wrong_labels.is_learned
-        else threshold * (1 - wrong_labels.of_correct[-1]),
+        threshold=held_to[moved],
     )
-    columns["baseline"][base.is_closed] = base.baseline[base.is_closed]
+    columns["baseline"][is_kept] = base.baseline[is_kept]
     again = moved | restarted
-    columns["bets"][again] = base.bets[again]
+    columns["bets"][again] = np.where((base.is_closed & ~is_kept)[:, None], no_bets(count), base.bets)[again]
     followed = labels.is_compared & (again[labels.groups] | (rank >= seen[labels.groups]))
     followed &= ~np.isnan(columns["baseline"])[labels.groups]
     placed = np.where(again, base.now_labels, before.now_labels).astype(np.intp)
@@ -228,8 +230,16 @@ def assess_evidence(
     for name in _CONCLUDED:
         columns[name][restarted] = np.nan
     some = (changed | restarted) & (tally.labels + tally.reference_labels > 0)
-    _conclude(columns, tally, some, threshold=threshold, alpha=alpha, wrong_labels=wrong_labels)
+    _conclude(columns, tally, some, thresholds=thresholds, alpha=alpha, wrong_labels=wrong_labels)
     return GroupEvidence(**columns)
+
+
+def _held_to(thresholds: Floats, wrong_labels: WrongLabels) -> Floats:
+    """What the baseline of every group is held to, if its reference reached it; 0 without a threshold [G]."""
+    # A baseline does not change with a learned bound, and so cannot be held to what follows from it.
+    if wrong_labels.is_learned:
+        return np.zeros(len(thresholds))
+    return np.nan_to_num(thresholds * (1 - (wrong_labels.most_of_correct or 0.0)))
 
 
 def _conclude(
@@ -237,7 +247,7 @@ def _conclude(
     tally: Tally,
     which: Flags,
     *,
-    threshold: float | None,
+    thresholds: Floats,
     alpha: float,
     wrong_labels: WrongLabels,
 ) -> None:
@@ -262,11 +272,13 @@ def _conclude(
     columns["miscalibrated"][which] = np.where(
         is_scored, log_e_miscalibrated(columns["gains"][which]), np.nan
     )
-    if threshold is not None and shares:
+    tested = labelled & ~np.isnan(thresholds[which])
+    if tested.any() and shares:
         # One row for every share of wrong labels: evidence holds for each of them.
-        agreeing = np.array([[threshold * (1 - each)] for each in shares])
-        below = log_e_below(correct, wrong, agreeing).min(axis=0)
-        columns["below"][which] = np.where(labelled, below, np.nan)
+        agreeing = thresholds[which][tested] * (1 - np.array(shares)[:, None])
+        columns["below"][np.flatnonzero(which)[tested]] = log_e_below(
+            correct[tested], wrong[tested], agreeing
+        ).min(axis=0)
     declined = log_e_declined(
         some.now_correct,
         some.now_labels - some.now_correct,
@@ -279,18 +291,17 @@ def _conclude(
 
 
 def baselines(
-    correct: Floats, wrong: Floats, *, alpha: Floats, fixed: bool, threshold: float | None
+    correct: Floats, wrong: Floats, *, alpha: Floats, fixed: bool, threshold: Floats | float
 ) -> Floats:
     """Lower bounds of accuracies in the reference; NaN for groups without a label in it.
 
     If the number of labels was fixed in advance, by Clopper and Pearson (1934); else by a confidence
-    sequence. A group that reached the threshold there is also held to it. Counts are [G], and each bound
-    fails with the probability `alpha` [G].
+    sequence. A group that reached the threshold there is also held to it; it is one number, or [G], and 0
+    without one. Counts are [G], and each bound fails with the probability `alpha` [G].
     """
     if fixed:
         lower = np.where(correct > 0, special.betaincinv(np.maximum(correct, 1), wrong + 1, alpha), 0.0)
     else:
         lower, _ = confidence_sequence(correct, wrong, 1 - alpha)
-    if threshold is not None:
-        lower = np.where(correct >= threshold * (correct + wrong), np.maximum(lower, threshold), lower)
+    lower = np.where(correct >= threshold * (correct + wrong), np.maximum(lower, threshold), lower)
     return np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)

@@ -28,16 +28,17 @@ def own_share(*, labels: Floats, mean: Floats, variance: Floats) -> Floats:
 
 
 def labels_to_verdict(
-    *, mean: Floats, variance: Floats, below: Floats, threshold: float, confidence: float
+    *, mean: Floats, variance: Floats, below: Floats, threshold: Floats | float, confidence: float
 ) -> Floats:
     """Labels until it is decided on which side of a threshold every accuracy is [G]; 0 once it is.
 
-    It is the median over the group's posterior, and decided when the threshold t has probability c or more on
-    one side; `below` is that below it [G]. A posterior of mean m and variance v [G] is worth n0 = m (1 - m) /
-    v - 1 labels. If theta were true, its mean after n more would be expected at (n0 m + n theta) / (n0 + n),
-    with a standard deviation of about s / sqrt(n0 + n), s^2 = theta (1 - theta). It is decided when the mean
-    is z_c of these away from t: with d = |theta - t| and a = (m - t) sign(theta - t), the larger root x of
-    d x^2 - z_c s x + n0 (a - d) = 0 gives n = x^2 - n0. The median is over the normal quantiles of theta.
+    The threshold t is one number, or each group's own [G]. The result is the median over the group's
+    posterior. It is decided when t has probability c or more on one side; `below` is that below it [G]. A
+    posterior of mean m and variance v [G] is worth n0 = m (1 - m) / v - 1 labels. If theta were true, its
+    mean after n more would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of about s /
+    sqrt(n0 + n), s^2 = theta (1 - theta). It is decided when the mean is z_c of these away from t: with d =
+    |theta - t| and a = (m - t) sign(theta - t), the larger root x of d x^2 - z_c s x + n0 (a - d) = 0 gives n
+    = x^2 - n0. The median is over the normal quantiles of theta.
     """
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 0.0)
     theta = np.clip(mean + _NODES[:, None] * np.sqrt(variance), _MARGIN, 1 - _MARGIN)

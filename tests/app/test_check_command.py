@@ -236,3 +236,51 @@ def test_a_forecast_expects_as_reliable_people_as_estimates_do() -> None:
     expected = START_ACCURACY * two_classes + (1 - START_ACCURACY) * wrongly_predicted
     assert expected == pytest.approx(0.89, abs=0.005)
     assert rule.items_per_label(0.9) == stated.items_per_label(0.9)
+
+
+def rates_line(folder: Path, capsys: pytest.CaptureFixture[str], keys: str) -> str:
+    """What is said of the rates of an assessment by region."""
+    config = folder / "credence.yaml"
+    grouped = "classes: [ham, spam], groupings: {region: {by: attribute, attribute: region}}"
+    asked = f"{{task: error_rates, grouping: region, positive_class: spam, {BUDGET}{keys}}}"
+    config.write_text(f"models: {{mail: {{{grouped}, assessments: {{fair: {asked}}}}}}}", encoding="utf-8")
+    assert main(["check", "--config", str(config)]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "labels are requested for" in line]
+    return line.strip()
+
+
+def test_the_rate_and_the_limits_of_error_rates_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = (
+        ", rate: precision, limits: {precision: 0.9}, group_limits: {north: {false_positive_rate: 0.1}}"
+        ", max_differences: {selection_rate: 0.05}, min_ratios: {precision: 0.8}"
+    )
+    assert rates_line(tmp_path, capsys, keys) == (
+        "labels are requested for the precision on class spam; "
+        "limits: precision at least 90% in every region, "
+        "false positive rate at most 10% in region north, difference of selection rate at most 5%, "
+        "ratio of precision at least 80%"
+    )
+
+
+def test_error_rates_without_limits_are_told_to_have_no_alerts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rates_line(tmp_path, capsys, "") == (
+        "labels are requested for the false positive rate on class spam; no limits, so no alerts"
+    )
+
+
+def test_the_forecast_is_of_the_threshold_of_the_grouping(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "credence.yaml"
+    asked = "{grouping: class, budget: {labels: 300, per_days: 1}}"
+    grouped = (
+        "classes: [ham, spam], groupings: {class: {by: predicted_class}}, "
+        "alerts: {min_accuracy: 0.9, groupings: {class: {min_accuracy: 0.7}}}"
+    )
+    config.write_text(f"models: {{mail: {{{grouped}, assessments: {{asked: {asked}}}}}}}", encoding="utf-8")
+    assert main(["check", "--config", str(config)]) == 0
+    assert "that falls from 75% to 65% is" in capsys.readouterr().out

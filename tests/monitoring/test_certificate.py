@@ -144,13 +144,11 @@ def test_without_news_a_round_computes_nothing() -> None:
     assert certificate(entries, before=before) is before["region"].certificate
 
 
-def test_without_traffic_nothing_is_shown_of_any_group() -> None:
+def test_without_traffic_there_is_no_certificate() -> None:
     entries, checkpoint = labels(120), kept(labels(120))
     before = evidence(entries, checkpoint=checkpoint)
     without = evidence(entries, checkpoint=checkpoint, before=before, has_traffic=False)
-    found = without["region"].certificate
-    assert found is not None
-    assert not found.shown.size
+    assert without["region"].certificate is None
 
 
 def test_a_corrected_label_counts_as_if_it_had_been_right_from_the_start() -> None:
@@ -236,3 +234,33 @@ def test_a_group_that_arrives_later_has_to_be_shown_too() -> None:
     before = evidence(north)
     assert regions(certificate(north, before=before)) == [True, False, False]
     assert regions(certificate([*north, *west], before=before)) == [True, False, True]
+
+
+def own(**groups: float | None) -> dict[str, Any]:
+    """Thresholds of the model, and those of some regions."""
+    thresholds = {group: {"min_accuracy": least} for group, least in groups.items()}
+    return {"min_accuracy": 0.8, "groupings": {"region": {"groups": thresholds}}}
+
+
+def test_every_group_is_shown_to_meet_its_own_threshold() -> None:
+    # Two of three labels of every region are correct.
+    mixed = [outcome(number, right=number // 3 % 3 > 0) for number in range(300)]
+    assert regions(certificate(mixed)) == [False] * 3
+    assert regions(certificate(mixed, settings=model(alerts=own(south=0.4)))) == [False, True, False]
+
+
+def test_a_group_without_a_threshold_that_can_be_shown_has_no_labels_that_count() -> None:
+    for least in (None, 1.0):
+        found = certificate(labels(90), settings=model(alerts=own(south=least)))
+        assert regions(found) == [True, False, True]
+        assert found.collected.labels[0].tolist() == [0, 30, 0, 30]
+        assert np.isinf(found.labels_left[2])
+
+
+def test_the_certificate_begins_again_in_the_group_whose_threshold_changed_and_only_there() -> None:
+    checkpoint = kept(labels(90))
+    left = [entry for entry in labels(90) if entry.fact.requested_at >= 60]
+    found = certificate(left, checkpoint=checkpoint, settings=model(alerts=own(south=0.81)))
+    assert regions(found) == [True, False, True]
+    # With that threshold from the start, as with the former one, it is shown.
+    assert regions(certificate(labels(90), settings=model(alerts=own(south=0.81)))) == [True] * 3

@@ -13,7 +13,8 @@ from traffic_tables import JointCell, traffic_of
 from benchmarks.lone_grouping import grouping_evidence, lone_groups
 from service.config.model import ModelSettings
 from service.domain.request_order import request_places, requested_at
-from service.monitoring.anytime_tests import KINDS, GroupingEvidence
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.evidence_base import KINDS
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_aggregates import mixed
@@ -51,11 +52,10 @@ def evidence(
     groups: np.ndarray,
     *,
     model: ModelSettings = MODEL,
-    has_threshold: bool = True,
     reference: ReferenceWindow | None = None,
     before: GroupingEvidence | None = None,
 ) -> GroupingEvidence:
-    watched = lone_groups(GROUPS, has_threshold=has_threshold)
+    watched = lone_groups(GROUPS, min_accuracy=model.alerts.min_accuracy)
     return grouping_evidence(watched, labels, groups, settings=model, reference=reference, before=before)
 
 
@@ -211,12 +211,10 @@ def test_before_its_reference_is_complete_a_group_has_not_declined() -> None:
     assert np.isfinite(estimated.log_e["below_threshold"]).all()
 
 
-@pytest.mark.parametrize(("has_threshold", "least"), [(False, 0.8), (True, None), (True, 0.0), (True, 1.0)])
-def test_without_a_threshold_that_can_be_tried_nothing_is_below_it(
-    has_threshold: bool, least: float | None
-) -> None:
+@pytest.mark.parametrize("least", [None, 0.0, 1.0])
+def test_without_a_threshold_that_can_be_tried_nothing_is_below_it(least: float | None) -> None:
     model = MODEL.model_copy(update={"alerts": MODEL.alerts.model_copy(update={"min_accuracy": least})})
-    estimated = evidence(*drawn(), model=model, has_threshold=has_threshold)
+    estimated = evidence(*drawn(), model=model)
     assert np.isnan(estimated.log_e["below_threshold"]).all()
     assert not estimated.confirmed["below_threshold"].any()
 

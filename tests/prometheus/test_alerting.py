@@ -108,7 +108,7 @@ def test_a_region_that_is_confirmed_to_be_bad_is_told_and_once_mended_is_resolve
         "group": "south",
     }
     reported = firing["annotations"]
-    assert "is below alerts.min_accuracy (80%)" in reported["description"]
+    assert "is below its target (80%)" in reported["description"]
     assert "The false discovery rate of all confirmed findings" in reported["description"]
     assert reported["runbook_url"] == f"https://credence.example/docs/runbooks/{name}"
     assert (ROOT / f"docs/runbooks/{name}.md").is_file()

@@ -106,3 +106,17 @@ def test_several_groupings_are_shown_once_all_are() -> None:
     found = taken((9.0, 9.0, 9.0))
     assert gate(found, ["class"]).outcome == "shown"
     assert gate(found, ["class", "all"]).outcome == "undecided"
+
+
+def test_sentences_name_the_threshold_of_the_group() -> None:
+    groups = {"dog": {"min_accuracy": 0.4}, "owl": {"min_accuracy": None}}
+    found = snapshot(200, alerts={"min_accuracy": 0.7, "groupings": {"class": {"groups": groups}}})
+    (by_class,) = gate(found, ["class"]).groupings
+    assert [(one.outcome, one.sentence) for one in by_class.group_certificates] == [
+        ("shown", "Shown to meet 70%."),
+        ("shown", "Shown to meet 40%."),
+        ("excluded", "Left out: no threshold."),
+    ]
+    assert by_class.sentence.startswith(
+        "Certificate: All 2 groups are shown to meet their thresholds of 40% to 70%, "
+    )

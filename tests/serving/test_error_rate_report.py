@@ -95,3 +95,29 @@ def test_the_terminal_shows_the_rates_of_every_group() -> None:
     lines = written.getvalue().rstrip().splitlines()
     assert any("fair: error rates for cat, %" in line for line in lines)
     assert "45.0 [40.0, 50.0]" in next(line for line in lines if line.strip().startswith("north"))
+
+
+def terminal_rows() -> dict[str, tuple[str, str]]:
+    """Rows of the table in the terminal, with the line below each, by their first word."""
+    written = io.StringIO()
+    Console(file=written, width=400).print(status_view([rated()], now=NOW, tick_seconds=5.0))
+    lines = written.getvalue().rstrip().splitlines()
+    begin = next(i for i, line in enumerate(lines) if "error rates for cat" in line)
+    rows = lines[begin:]
+    return {
+        line.split()[0]: (line, "".join(rows[i + 1 : i + 2])) for i, line in enumerate(rows) if line.strip()
+    }
+
+
+def test_the_terminal_shows_limits_below_rates_and_what_is_confirmed() -> None:
+    rows = terminal_rows()
+    assert "at most 30%: confirmed" in rows["north"][1]
+    assert "at most 35%" in rows["south"][1]
+    assert "confirmed" not in rows["south"][1]
+
+
+def test_the_terminal_shows_how_far_groups_are_apart() -> None:
+    rows = terminal_rows()
+    assert "20.0 [10.0, 30.0]" in rows["Difference"][0]
+    assert "at most 5%" in rows["Difference"][1]
+    assert "at least 95%" in rows["Ratio"][1]

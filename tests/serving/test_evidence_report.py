@@ -183,3 +183,12 @@ def test_groups_that_alarm_are_reported_one_by_one_and_the_others_by_the_highest
         pytest.approx(evidence.log_e["below_threshold"][others].max() / math.log(10))
     )
     assert sample(taken, "credence_group_evidence_confirmed", group_limit=1, **at) == 0
+
+
+def test_the_sentence_names_the_threshold_of_the_group() -> None:
+    of_class = {"class": {"groups": {"dog": {"min_accuracy": 0.85}}}}
+    taken = snapshot(200, alerts={"min_accuracy": 0.3, "groupings": of_class}, reference={"labels": 20})
+    groups = taken.groupings["class"]
+    shown = group_state(taken, "class", groups, groups.groups.index("dog")).evidence
+    assert shown is not None
+    assert shown.sentences[0].startswith("Evidence confirms that its accuracy is below 85%")

@@ -16,11 +16,22 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
 from rated_snapshots import error_rates
-from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot, waiting
+from snapshots import (
+    CLASSES,
+    NOW,
+    challenge,
+    drifting,
+    ensemble,
+    known,
+    performance,
+    recalled,
+    snapshot,
+    waiting,
+)
 
 from service.monitoring.group_index import AttributeTraffic
-from service.monitoring.grouping_snapshot import LONGEST_SECONDS
 from service.monitoring.snapshot import ModelSnapshot
+from service.monitoring.verdicts import LONGEST_SECONDS
 from service.serving.prometheus import CATALOGUE, SPECS, SnapshotCollector
 from service.statistics.estimate import Estimate
 from service.statistics.label_errors import WrongLabels
@@ -425,3 +436,33 @@ def test_a_group_that_changed_shows_since_when_it_is_estimated_again() -> None:
     assert registry.get_sample_value("credence_group_effective_labels", group) < 50
     other = {**group, "group": "owl"}
     assert registry.get_sample_value("credence_group_change_point_timestamp_seconds", other) is None
+
+
+def thresholds(taken: Any, name: str, **options: Any) -> dict[str, float | None]:
+    """The threshold of every class, and of `other`."""
+    registry, at = registry_of(taken, **options), {"model": "m", "grouping": "class"}
+    return {
+        group: registry.get_sample_value(name, {**at, "group": group})
+        for group in ("cat", "dog", "owl", "other")
+    }
+
+
+def test_every_group_shows_its_own_thresholds() -> None:
+    groups = {"dog": {"min_accuracy": 0.6}, "owl": {"min_accuracy": None, "max_ece": 0.3}}
+    taken = snapshot(
+        30, alerts={"min_accuracy": 0.8, "max_ece": 0.1, "groupings": {"class": {"groups": groups}}}
+    )
+    accuracy, error = (
+        thresholds(taken, f"credence_group_{name}_ratio") for name in ("min_accuracy", "max_ece")
+    )
+    assert accuracy == {"cat": 0.8, "dog": 0.6, "owl": None, "other": None}
+    assert error == {"cat": 0.1, "dog": 0.1, "owl": 0.3, "other": None}
+
+
+def test_other_has_the_threshold_of_its_groups_if_they_share_one() -> None:
+    name = "credence_group_min_accuracy_ratio"
+    alike = snapshot(30, alerts={"min_accuracy": 0.8})
+    assert thresholds(alike, name, group_limit=1)["other"] == 0.8
+    unlike = {"class": {"groups": {group: {"min_accuracy": 0.1 * i} for i, group in enumerate(CLASSES)}}}
+    taken = snapshot(30, alerts={"groupings": unlike})
+    assert thresholds(taken, name, group_limit=1)["other"] is None

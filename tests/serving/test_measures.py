@@ -25,7 +25,8 @@ measure = Measures[dict[str, Any]]()
 
 @cache
 def taken() -> ModelSnapshot:
-    return snapshot(20, alerts={"min_accuracy": 0.8, "max_ece": 0.3})
+    of_groups = {"class": {"groups": {"dog": {"min_accuracy": 0.6}}}}
+    return snapshot(20, alerts={"min_accuracy": 0.8, "max_ece": 0.3, "groupings": of_groups})
 
 
 class Example(Document):
@@ -58,6 +59,25 @@ def test_a_measure_with_a_column_is_in_the_terminal_as_in_the_api(name: str) -> 
     column = dict(measures_of(GroupState))[name].column
     text = io.StringIO()
     Console(file=text, width=200).print(status_view([taken()], now=NOW, tick_seconds=5.0))
-    assert column.heading.format(min_accuracy=80) in text.getvalue()
+    assert column.heading.format(target="target") in text.getvalue()
     for group in group_table(taken(), "class").groups:
         assert column.text(group) in text.getvalue()
+
+
+def test_where_groups_share_a_threshold_the_heading_names_it() -> None:
+    text = io.StringIO()
+    alike = snapshot(20, alerts={"min_accuracy": 0.8})
+    Console(file=text, width=200).print(status_view([alike], now=NOW, tick_seconds=5.0))
+    assert "below 80%" in text.getvalue()
+    assert "target %" not in text.getvalue()
+
+
+def test_a_group_without_a_threshold_has_empty_cells() -> None:
+    without = {"class": {"groups": {"dog": {"min_accuracy": None}}}}
+    taken = snapshot(20, alerts={"min_accuracy": 0.8, "groupings": without})
+    dog = next(one for one in group_table(taken, "class").groups if one.group == "dog")
+    found = (dog.min_accuracy, dog.accuracy_below, dog.verdict, dog.verdict_labels)
+    assert found == (None, None, "none", None)
+    text = io.StringIO()
+    Console(file=text, width=200).print(status_view([taken], now=NOW, tick_seconds=5.0))
+    assert "nan" not in text.getvalue()

@@ -49,7 +49,7 @@ def alarmed(correct: np.ndarray, suspected: np.ndarray) -> dict[str, np.ndarray]
             ),
             seen=np.zeros(RUNS, np.intp),
             before=none,
-            threshold=None,
+            thresholds=np.full(RUNS, np.nan),
             alpha=ALPHA,
             baseline_alpha=np.full(RUNS, ALPHA / 2),
             fixed=True,

@@ -143,3 +143,44 @@ def test_the_labels_left_are_about_those_that_it_takes() -> None:
             break
     # Of 400 runs the mean has a standard error of about 3%; the share of 0.9 is expected to within a point.
     assert taken.mean() == pytest.approx(expected, rel=0.2)
+
+
+UNLIKE = st.lists(TARGETS, min_size=GROUPS, max_size=GROUPS).map(np.array)
+
+
+@given(targets=UNLIKE, labels=LABELS, group=st.integers(0, GROUPS - 1))
+def test_with_unlike_targets_a_label_of_a_group_at_its_own_target_is_fair(
+    targets: np.ndarray, labels: Labels, group: int
+) -> None:
+    test = CertificateTest(targets)
+    known = after(test, labels)
+    mean = sum(
+        chance * gain(test, known, group, correct=correct)
+        for chance, correct in ((targets[group], True), (1 - targets[group], False))
+    )
+    assert mean == pytest.approx(1)
+
+
+@given(target=TARGETS, labels=LABELS)
+def test_the_same_target_of_every_group_is_one_target(target: float, labels: Labels) -> None:
+    one, each = CertificateTest(target), CertificateTest(np.full(GROUPS, target))
+    for single, several in zip(after(one, labels), after(each, labels), strict=True):
+        np.testing.assert_allclose(single, several, rtol=1e-9, atol=1e-9)
+    known = after(one, labels)
+    np.testing.assert_array_equal(one.labels_left(known, 0.05), each.labels_left(known, 0.05))
+
+
+def test_with_unlike_targets_a_group_that_misses_its_own_is_rarely_shown_to_meet_it() -> None:
+    rng, runs, alpha = np.random.default_rng(4), 400, 0.1
+    targets = np.array([0.95, 0.8, 0.6])
+    accuracy = np.array([0.95, 0.95, 0.9])  # the first group does not exceed its target
+    groups = np.tile(np.arange(GROUPS), (runs, 100))
+    correct = rng.random(groups.shape) < accuracy[groups]
+    test = CertificateTest(targets)
+    known, shown = test.collected(*np.zeros((3, runs, GROUPS))), np.zeros((runs, GROUPS), np.bool_)
+    for begin in range(0, groups.shape[1], 3):
+        known = test.advance(known, groups[:, begin : begin + 3], correct[:, begin : begin + 3])
+        shown |= known.log_e >= -math.log(alpha)
+    # 10% of 400 runs are 40, with a standard deviation of 6.
+    assert shown[:, 0].sum() < 40 + 3 * 6
+    assert shown[:, 1:].mean() > 0.95

@@ -67,7 +67,7 @@ def evidence_of(correct: int, wrong: int, wrong_labels: WrongLabels) -> GroupEvi
         labels,
         seen=np.zeros(1, np.intp),
         before=GroupEvidence.none(1),
-        threshold=0.88,
+        thresholds=np.array([0.88]),
         alpha=0.05,
         baseline_alpha=np.full(1, 0.001),
         fixed=False,

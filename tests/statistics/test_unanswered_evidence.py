@@ -35,7 +35,7 @@ def assessed(scores: list[float], correct: Flags, unanswered: Flags, *, fixed: b
         labels,
         seen=np.zeros(1, np.intp),
         before=none,
-        threshold=0.7,
+        thresholds=np.array([0.7]),
         alpha=0.05,
         baseline_alpha=np.array([0.01]),
         fixed=fixed,
@@ -75,7 +75,12 @@ def test_evidence_continues_from_a_checkpoint_with_unanswered_requests() -> None
         np.ones(count, np.bool_),
     )
     none, seen = GroupEvidence.none(1), np.zeros(1, np.intp)
-    given_all = {"threshold": 0.7, "alpha": 0.05, "baseline_alpha": np.array([0.01]), "fixed": True}
+    given_all = {
+        "thresholds": np.array([0.7]),
+        "alpha": 0.05,
+        "baseline_alpha": np.array([0.01]),
+        "fixed": True,
+    }
     whole = assess_evidence(labels, seen=seen, before=none, base=none, **given_all)
     half = assess_evidence(labels.part(slice(0, 20)), seen=seen, before=none, base=none, **given_all)
     rest = assess_evidence(labels.part(slice(20, None)), seen=seen, before=half, base=half, **given_all)

@@ -126,6 +126,44 @@ def test_it_is_1_once_a_group_is_confirmed_to_be_below_the_threshold(pipeline: P
     assert "south confirmed to be below 80%" in text
 
 
+def own(**groups: float) -> dict[str, Any]:
+    """Thresholds of the model, and of some regions."""
+    thresholds = {group: {"min_accuracy": least} for group, least in groups.items()}
+    return {"min_accuracy": 0.8, "groupings": {"region": {"groups": thresholds}}}
+
+
+def test_a_group_with_a_threshold_of_its_own_has_to_meet_that_one(pipeline: Pipeline) -> None:
+    def is_correct(item: int) -> bool:
+        return item % 3 != 1 or item % 2 > 0  # half of those of the south
+
+    pipeline.configure(alerts=own(south=0.3))
+    pipeline.predict(900)
+    pipeline.rounds(8, is_correct=is_correct)
+    code, text = pipeline.gate()
+    assert code == 0
+    assert "All 3 groups are shown to meet their thresholds of 30% to 80%" in text
+    assert "  south: Shown to meet 30%." in text
+    groups = pipeline.found()["groupings"][0]["group_certificates"]
+    assert [one["min_accuracy"] for one in groups] == [0.8, 0.3, 0.8]
+    pipeline.configure(alerts={"min_accuracy": 0.8})
+    pipeline.rounds(8, is_correct=is_correct)
+    code, text = pipeline.gate()
+    assert code == 1
+    assert "south confirmed to be below 80%" in text
+
+
+def test_a_group_without_a_threshold_is_left_out(pipeline: Pipeline) -> None:
+    alerts = {"groupings": {"region": {"groups": {"north": {"min_accuracy": 0.8}}}}}
+    pipeline.configure(alerts=alerts)
+    pipeline.predict(600)
+    pipeline.rounds(6, is_correct=lambda item: item % 3 == 0)
+    code, text = pipeline.gate()
+    assert code == 0
+    assert "The only group is shown to meet 80%" in text
+    assert "  south: Left out: no threshold." in text
+    assert {item % 3 for item in pipeline.requests} == {0}, "labels of others were requested"
+
+
 def test_it_is_2_while_labels_are_lacking(pipeline: Pipeline) -> None:
     assert pipeline.gate()[0] == 2  # without traffic
     pipeline.predict(600)
@@ -271,7 +309,7 @@ def test_it_is_3_without_an_answer(pipeline: Pipeline, capsys: pytest.CaptureFix
     document = json.loads(pipeline.config.read_text(encoding="utf-8"))
     document["models"]["m"] |= {"alerts": {}, "assessments": {}}
     pipeline.config.write_text(json.dumps(document), encoding="utf-8")
-    assert "alerts.min_accuracy" in refusal(pipeline, capsys)
+    assert "set models.m.alerts.min_accuracy" in refusal(pipeline, capsys, "--grouping", "region")
     document["models"]["m"]["alerts"] = {"min_accuracy": 0.8}
     pipeline.config.write_text(json.dumps(document), encoding="utf-8")
     assert "no assessment" in refusal(pipeline, capsys)

@@ -39,7 +39,7 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
         columns,
         seen=np.zeros(count, np.intp),
         before=GroupEvidence.none(count),
-        threshold=None,
+        thresholds=np.full(count, np.nan),
         alpha=study.alpha,
         baseline_alpha=np.full(count, study.alpha / 2),
         fixed=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -21,12 +22,15 @@ _MOST_NAMES = 3
 
 
 class GroupCertificate(Document):
-    """Whether one group is shown to meet the threshold."""
+    """Whether one group is shown to meet its threshold."""
 
     group: str
     outcome: Outcome = Field(
         description="`shown` to meet the threshold; `missed`: confirmed to be below it; `undecided`; or "
-        "`excluded`: without traffic, or with less of it than evidence.certificate_least_share"
+        "`excluded`: without a threshold or traffic, or with less than evidence.certificate_least_share"
+    )
+    min_accuracy: float | None = Field(
+        description="its threshold: its own, that of its grouping, or alerts.min_accuracy; null without one"
     )
     share: float = Field(description="of the model's traffic")
     labels: int = Field(description="that count for the certificate")
@@ -40,7 +44,7 @@ class GroupCertificate(Document):
 
 
 class GroupingCertificate(Document):
-    """Whether every group of one grouping is shown to meet the threshold."""
+    """Whether every group of one grouping is shown to meet its threshold."""
 
     grouping: str
     outcome: Outcome
@@ -60,14 +64,16 @@ class GroupingGate(GroupingCertificate):
 
 
 class Gate(Document):
-    """Whether every group of some groupings is shown to meet the threshold: what `credence gate` prints."""
+    """Whether every group of some groupings is shown to meet its threshold: what `credence gate` prints."""
 
     model: str
     taken_at: Seconds
     outcome: Outcome = Field(
         description="`shown` if all groupings are, `missed` if a group of any is confirmed to be below"
     )
-    min_accuracy: float = Field(description="alerts.min_accuracy of the configuration")
+    min_accuracy: float | None = Field(
+        description="alerts.min_accuracy of the configuration; groups may have others"
+    )
     alpha: float = Field(description="probability that a false certificate is ever given")
     labels_left: float | None = Field(description="labels that all groupings still lack, on average")
     groupings: list[GroupingGate]
@@ -146,43 +152,58 @@ def _groups(grouping: GroupingSnapshot) -> list[GroupCertificate]:
             outcome = "missed"
         elif shown[group]:
             outcome = "shown"
-        lacks = finite_or_none(left[group])
+        lacks, least = finite_or_none(left[group]), finite_or_none(grouping.min_accuracy[group])
         found.append(
             GroupCertificate(
                 group=name,
                 outcome=outcome,
+                min_accuracy=least,
                 share=share,
                 labels=int(labels[group]),
                 log10_e=float(log_e[group]) / _LN_10,
                 labels_left=lacks,
-                sentence=_group_sentence(name, outcome, share, lacks),
+                sentence=_group_sentence(name, outcome, least, share, lacks),
             )
         )
     return found
 
 
-def _group_sentence(name: str, outcome: Outcome, share: float, left: float | None) -> str:
-    if outcome == "shown":
-        return "Shown to meet the threshold."
-    if outcome == "missed":
-        return "Confirmed to be below the threshold."
-    if outcome == "excluded":
-        return f"Left out: {words.percent(share)} of the traffic."
-    if name == OTHER:
-        return f"Cannot be shown: values without groups of their own, {words.percent(share)} of the traffic."
-    if left is None:
-        return "Undecided: not expected to meet the threshold."
-    return f"Undecided: about {left:,.0f} more labels."
+def _group_sentence(
+    name: str, outcome: Outcome, least: float | None, share: float, left: float | None
+) -> str:
+    if least is None:
+        return "Left out: no threshold."
+    target, traffic = words.threshold(least), f"{words.percent(share)} of the traffic"
+    if outcome == "undecided" and name != OTHER:
+        lacking = "not expected to meet it" if left is None else f"about {left:,.0f} more labels"
+        return f"Undecided, threshold {target}: {lacking}."
+    sentences: dict[Outcome, str] = {
+        "shown": f"Shown to meet {target}.",
+        "missed": f"Confirmed to be below {target}.",
+        "excluded": f"Left out: {traffic}.",
+        "undecided": f"Cannot be shown: values without groups of their own, {traffic}.",
+    }
+    return sentences[outcome]
+
+
+def _targets(groups: Iterable[GroupCertificate]) -> str:
+    """The threshold of some groups, or between which theirs are."""
+    found = sorted({one.min_accuracy for one in groups if one.min_accuracy is not None})
+    if len(found) == 1:
+        return words.threshold(found[0])
+    return f"their thresholds of {words.threshold(found[0])} to {words.threshold(found[-1])}"
 
 
 def _sentence(found: GroupingGate, snapshot: ModelSnapshot) -> str:
     settings = snapshot.settings
-    threshold = f"{100 * (settings.alerts.min_accuracy or 0):g}%"
-    if not found.groups:
-        return "No certificate: no group has enough traffic."
+    needed = [one for one in found.group_certificates if one.outcome != "excluded"]
+    if not needed:
+        return "No certificate: no group has a threshold and enough traffic."
+    threshold = _targets(needed)
     if found.outcome == "missed":
-        missed = [one.group for one in found.group_certificates if one.outcome == "missed"]
-        return f"No certificate: {', '.join(missed[:_MOST_NAMES])} confirmed to be below {threshold}."
+        missed = [one for one in needed if one.outcome == "missed"]
+        names = ", ".join(one.group for one in missed[:_MOST_NAMES])
+        return f"No certificate: {names} confirmed to be below {_targets(missed)}."
     if found.outcome == "shown":
         groups = "The only group is" if found.groups == 1 else f"All {found.groups:,} groups are"
         return (
@@ -191,7 +212,7 @@ def _sentence(found: GroupingGate, snapshot: ModelSnapshot) -> str:
             f"False in at most {100 * settings.evidence.alpha:g}% of models, valid at every moment."
         )
     said = f"No certificate yet: {found.shown:,} of {found.groups:,} groups are shown to meet {threshold}."
-    undecided = [one for one in found.group_certificates if one.outcome == "undecided" and one.group != OTHER]
+    undecided = [one for one in needed if one.outcome == "undecided" and one.group != OTHER]
     unlikely = [one.group for one in undecided if one.labels_left is None]
     if unlikely:
         return f"{said} Not expected to: {', '.join(unlikely[:_MOST_NAMES])}."

@@ -10,7 +10,8 @@ from pydantic import Field
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats
 from service.domain.times import in_words
-from service.monitoring.anytime_tests import KINDS, EvidenceKind, GroupingEvidence
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.evidence_base import KINDS, EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents import words
 from service.serving.documents.base import Document, Seconds
@@ -130,14 +131,15 @@ def group_evidence(
         **read_measures(GroupEvidenceState, evidence, group),
         claims=claims,
         change=None if change is None else _change(name, grouping.groups[group], change),
-        sentences=_sentences(claims, settings, evidence.wrong_labels),
+        sentences=_sentences(claims, grouping.min_accuracy[group].item(), settings, evidence.wrong_labels),
     )
 
 
-def _sentences(claims: list[Claim], settings: ModelSettings, wrong_labels: WrongLabels) -> list[str]:
-    threshold = 100 * (settings.alerts.min_accuracy or 0.0)
+def _sentences(
+    claims: list[Claim], threshold: float, settings: ModelSettings, wrong_labels: WrongLabels
+) -> list[str]:
     confirmed = [
-        f"Evidence confirms that {_CLAIMS[claim.kind].format(threshold=threshold)}: "
+        f"Evidence confirms that {_CLAIMS[claim.kind].format(threshold=100 * threshold)}: "
         f"e-value 10^{claim.log10_e:.1f}."
         for claim in claims
         if claim.confirmed
@@ -176,7 +178,7 @@ EVIDENCE = MetricTable[GroupingEvidence](GROUP_LABELS, (
     Metric("credence_group_confirmed_change_timestamp_seconds", "seconds", "When a confirmed change most likely began: the time when the first label after it was requested; absent without one.", _confirmed_change_at),
 ))
 EVIDENCE_BY_KIND = MetricTable[EvidenceOfKind]((*GROUP_LABELS, "kind"), (
-    Metric("credence_group_evidence_log10", "", "Anytime-valid evidence against a group: decimal logarithm of the e-value, by kind: below_threshold, declined (from its reference), miscalibrated, or changed (at some label it became less accurate than its reference, or than alerts.min_accuracy if it met that there). Absent if the grouping's assessments have requested no label of the group. For `other`, the highest.", lambda of: of[0].log_e[of[1]] / _LN_10, other=highest),
+    Metric("credence_group_evidence_log10", "", "Anytime-valid evidence against a group: decimal logarithm of the e-value, by kind: below_threshold, declined (from its reference), miscalibrated, or changed (at some label it became less accurate than its reference, or than its threshold of accuracy if it met that there). Absent if the grouping's assessments have requested no label of the group. For `other`, the highest.", lambda of: of[0].log_e[of[1]] / _LN_10, other=highest),
     Metric("credence_group_evidence_confirmed", "", "1 if that evidence is confirmed, else 0. Over all groups, groupings and kinds of a model the false discovery rate is at most credence_evidence_alpha_ratio, valid under continuous monitoring; while nothing is wrong, that is also the probability that anything is ever confirmed. For `other`, 1 if any group is.", lambda of: np.where(np.isnan(of[0].log_e[of[1]]), np.nan, of[0].confirmed[of[1]]), other=highest),
 ))
 # fmt: on

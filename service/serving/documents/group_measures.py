@@ -17,12 +17,14 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.serving.documents.evidence import GroupEvidenceState
 from service.serving.documents.words import cell_of_interval, cell_of_verdict
+from service.serving.metric_selection import OtherGroups
 from service.serving.metrics import (
     GROUP_LABELS,
     Column,
     Measures,
     Metric,
     MetricTable,
+    Numbers,
     highest,
     interval,
     metrics_of,
@@ -30,6 +32,16 @@ from service.serving.metrics import (
 )
 
 measure = Measures[GroupingSnapshot]()
+
+
+def _shared(_: OtherGroups, thresholds: Numbers) -> float | None:
+    """The threshold of several groups, if they have the same one."""
+    return float(thresholds[0]) if (thresholds == thresholds[0]).all() else None
+
+
+def _is_affordable(seconds: Floats | None) -> Floats | None:
+    """Whether a time is finite [G], as numbers; NaN where none is needed."""
+    return None if seconds is None else np.where(np.isnan(seconds), np.nan, np.isfinite(seconds))
 
 
 class ChangePointState(Document):
@@ -144,17 +156,28 @@ class GroupState(Document):
         ),
         description="share of the estimate of `accuracy` that comes from its own labels; the rest comes from scores and other groups",
     )
+    min_accuracy: float | None = measure(
+        lambda grouping: grouping.min_accuracy,
+        Metric(
+            "credence_group_min_accuracy_ratio",
+            "ratio",
+            "The group's configured threshold of accuracy: its own, else its grouping's, else alerts.min_accuracy. Absent without one, and for `other` if its groups differ.",
+            other=_shared,
+        ),
+        description="its threshold of accuracy: its own, that of its grouping, or alerts.min_accuracy; null without one",
+        column=Column("target %", lambda group: f"{100 * group.min_accuracy:g}", is_of_unlike=True),
+    )
     accuracy_below: float | None = measure(
         lambda grouping: grouping.accuracy_below,
         Metric(
             "credence_group_accuracy_below_threshold_probability",
             "",
-            "Posterior probability that accuracy is below alerts.min_accuracy; absent without one, and for score bins. For `other`, the highest among groups with enough labels.",
+            "Posterior probability that accuracy is below credence_group_min_accuracy_ratio; absent without a threshold, and for score bins. For `other`, the highest among groups with enough labels.",
             other=lambda others, _: others.accuracy_below,
         ),
-        description="posterior probability that accuracy is below min_accuracy",
+        description="posterior probability that accuracy is below `min_accuracy`; null without one",
         column=Column(
-            "below {min_accuracy:g}%",
+            "below {target}",
             lambda group: cell_of_verdict(
                 group.accuracy_below,
                 group.verdict,
@@ -174,7 +197,7 @@ class GroupState(Document):
         Metric(
             "credence_group_labels_to_decision",
             "",
-            "Labels that the group still needs, in the posterior median, until it has alerts.min_labels and is decided: above or below alerts.min_accuracy with alerts.confidence. 0 once it is decided, absent without a threshold.",
+            "Labels that the group still needs, in the posterior median, until it has alerts.min_labels and is decided: above or below its threshold of accuracy with alerts.confidence. 0 once it is decided, absent without a threshold.",
         ),
         description="labels needed until a verdict, in the posterior median; null without a threshold, or if it cannot be estimated",
     )
@@ -188,8 +211,8 @@ class GroupState(Document):
         description="time until then with the budgets that renew; null beyond ten years, or if none renews",
     )
     verdict_affordable: bool | None = measure(
-        lambda grouping: None if grouping.verdict_seconds is None else np.isfinite(grouping.verdict_seconds),
-        description="whether the budgets that renew suffice for a verdict within ten years; null if none renews",
+        lambda grouping: _is_affordable(grouping.verdict_seconds),
+        description="whether the budgets that renew suffice for a verdict within ten years; null if none renews, or without a threshold",
     )
     certificate_labels: float | None = measure(
         lambda grouping: grouping.certificate_labels,
@@ -220,15 +243,25 @@ class GroupState(Document):
             "ECE %", lambda group: cell_of_interval(group.ece), has_failed=lambda group: group.miscalibrated
         ),
     )
+    max_ece: float | None = measure(
+        lambda grouping: grouping.max_ece,
+        Metric(
+            "credence_group_max_ece_ratio",
+            "ratio",
+            "The group's configured maximum of the expected calibration error: its own, else its grouping's, else alerts.max_ece. Absent without one, and for `other` if its groups differ.",
+            other=_shared,
+        ),
+        description="its maximum of the calibration error: its own, that of its grouping, or alerts.max_ece; null without one",
+    )
     ece_above: float | None = measure(
         lambda grouping: grouping.ece_above,
         Metric(
             "credence_group_ece_above_threshold_probability",
             "",
-            "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one. For `other`, the highest among groups with enough labels.",
+            "Posterior probability that the expected calibration error is above credence_group_max_ece_ratio; absent without one. For `other`, the highest among groups with enough labels.",
             other=lambda others, _: others.ece_above,
         ),
-        description="posterior probability that the calibration error is above max_ece",
+        description="posterior probability that the calibration error is above `max_ece`; null without one",
     )
     miscalibrated: bool = measure(
         lambda grouping: grouping.miscalibrated,

@@ -25,7 +25,7 @@ class WeakestGroup(Document):
     )
     upper: float = Field(description="upper end of the same")
     below: float | None = Field(
-        description="lower bound of the probability that a group with min_labels is below min_accuracy"
+        description="lower bound of the probability that a group with min_labels is below its min_accuracy"
     )
     sentence: str = Field(description="the same in words")
 
@@ -36,11 +36,11 @@ class GroupingSummary(Document):
     name: str
     by: GroupingKind
     has_threshold: bool = Field(
-        description="whether min_accuracy applies: not by score or votes, where groups are expected to differ"
+        description="whether groups can have min_accuracy: not by score or votes, which expect them to differ"
     )
     groups: int = Field(description="groups with traffic")
     problems: int = Field(description="problems of its groups")
-    meets: int = Field(description="groups that meet min_accuracy")
+    meets: int = Field(description="groups that meet their min_accuracy")
     open: int = Field(description="groups that are undecided: more labels are needed")
     weakest: WeakestGroup | None = Field(description="null for a single group, score bins and votes")
     drifted: int = Field(description="groups whose traffic has drifted from the reference")

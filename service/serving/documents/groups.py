@@ -100,7 +100,7 @@ def group_state(
 
 def _verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
     """Whether a group meets the accuracy threshold."""
-    if grouping.accuracy_below is None:
+    if not grouping.has_min_accuracy[group]:
         return "none"
     if grouping.low[group]:
         return "fails"
@@ -154,5 +154,5 @@ def _sort_values(
 def _evidence(grouping: GroupingSnapshot) -> Floats:
     """Evidence that a group is bad: the probability of its being below the threshold, then its accuracy."""
     below = np.zeros(len(grouping.groups)) if grouping.accuracy_below is None else grouping.accuracy_below
-    worse: Floats = np.round(below, 2) - grouping.accuracy.mean * 1e-3
+    worse: Floats = np.round(np.nan_to_num(below), 2) - grouping.accuracy.mean * 1e-3
     return worse

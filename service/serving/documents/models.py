@@ -71,8 +71,10 @@ class Overview(Document):
 class Thresholds(Document):
     """Thresholds that estimates are compared with."""
 
-    min_accuracy: float | None = Field(description="alerts.min_accuracy of the configuration")
-    max_ece: float | None = Field(description="alerts.max_ece of the configuration")
+    min_accuracy: float | None = Field(
+        description="alerts.min_accuracy of the configuration; groups may have others"
+    )
+    max_ece: float | None = Field(description="alerts.max_ece of the configuration; groups may have others")
     min_reliability: float | None = Field(description="alerts.min_reliability of the configuration")
     confidence: float = Field(description="posterior probability at which a threshold counts as violated")
     min_labels: float = Field(

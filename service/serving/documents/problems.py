@@ -8,7 +8,6 @@ from typing import Literal
 from pydantic import Field
 
 from service.config.assessments import EnsembleSettings, PerformanceSettings
-from service.config.model import ModelSettings
 from service.domain.times import in_words
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.pipeline_problem import PipelineProblem
@@ -197,7 +196,7 @@ def _missing(snapshot: ModelSnapshot, now: float, tick_seconds: float) -> Iterat
         yield "no_estimates", "No estimate of performance yet", detail
     if not snapshot.outcomes:
         yield "no_labels", "No labels yet", "Without labels nobody can say whether its predictions are right."
-    if not _has_threshold(snapshot.settings):
+    if not _has_threshold(snapshot):
         detail = "Set alerts.min_accuracy or alerts.max_ece to list groups that violate it here."
         yield "no_threshold", "No threshold is configured", detail
 
@@ -225,16 +224,15 @@ def _all_is_well(snapshot: ModelSnapshot) -> str:
 
 def undecided_groups(grouping: GroupingSnapshot) -> int:
     """Number of groups that need more labels until it is decided whether they meet the accuracy threshold."""
-    if grouping.accuracy_below is None:
-        return 0
-    return int((~grouping.low & ~grouping.meets).sum())
+    return int(grouping.undecided.sum())
 
 
-def _has_threshold(settings: ModelSettings) -> bool:
-    """Whether a threshold, or a target of an assessment, is configured."""
+def _has_threshold(snapshot: ModelSnapshot) -> bool:
+    """Whether a group has a threshold, or an assessment a target."""
+    settings = snapshot.settings
     targets = (
         *(one.targets.wanted for one in settings.assessments_of(PerformanceSettings).values()),
         *(one.targets.wanted for one in settings.assessments_of(EnsembleSettings).values()),
     )
-    alerts = settings.alerts
-    return alerts.min_accuracy is not None or alerts.max_ece is not None or any(targets)
+    groupings = snapshot.groupings.values()
+    return any(targets) or any((one.has_min_accuracy | one.has_max_ece).any() for one in groupings)

@@ -8,10 +8,13 @@ from service.config.assessments import (
     ChallengeSettings,
     ComparisonSettings,
     EnsembleSettings,
+    ErrorRateSettings,
     IdentificationSettings,
     PerformanceSettings,
     PolicySettings,
 )
+from service.domain.assessments import LabelledRate
+from service.statistics.rates.measures import RATES
 
 _ESTIMATED = {
     "accuracy": "How accurate is the model in every {grouping}?",
@@ -47,6 +50,32 @@ def question(settings: AssessmentSettings) -> str:
             return f"Is {settings.challenger} better than the model, by more than {by}?"
         case _:
             return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+
+
+def asked_rates(settings: ErrorRateSettings) -> str:
+    """Which error rates labels are requested for, and their limits."""
+    rate, by = settings.rate.replace("_", " "), settings.grouping
+    limits = [f"{_limit(name, limit)} in every {by}" for name, limit in settings.limits.items()]
+    limits += [
+        f"{_limit(name, limit)} in {by} {group}"
+        for group, own in settings.group_limits.items()
+        for name, limit in own.items()
+    ]
+    limits += [
+        f"difference of {name.replace('_', ' ')} at most {100 * limit:g}%"
+        for name, limit in settings.max_differences.items()
+    ]
+    limits += [
+        f"ratio of {name.replace('_', ' ')} at least {100 * limit:g}%"
+        for name, limit in settings.min_ratios.items()
+    ]
+    listed = f"limits: {', '.join(limits)}" if limits else "no limits, so no alerts"
+    return f"labels are requested for the {rate} on class {settings.positive_class}; {listed}"
+
+
+def _limit(rate: LabelledRate, limit: float) -> str:
+    end = "at least" if RATES[rate].is_good else "at most"
+    return f"{rate.replace('_', ' ')} {end} {100 * limit:g}%"
 
 
 def chooser(settings: AssessmentSettings) -> str:

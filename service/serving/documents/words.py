@@ -37,6 +37,11 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:.1f}%"
 
 
+def threshold(ratio: float) -> str:
+    """A configured ratio as it was written."""
+    return f"{100 * ratio:g}%"
+
+
 def probability(ratio: float) -> str:
     """A probability as people read it: never 0 or 100%, which no evidence gives."""
     if ratio > _NEARLY_CERTAIN:

@@ -14,11 +14,10 @@ const DRIFTED = "Recent traffic differs from the reference, which needs no label
 /** From so large a share on, missed traffic is shown: the terminal does the same. */
 const PARTIAL = 0.01;
 
-/** The accuracy that groups must have; null where they are expected to differ.
- * @param {any} state @param {string} name @returns {number | null} */
-export function accuracyTarget(state, name) {
-  const grouping = state.groupings.find((/** @type {any} */ one) => one.name === name);
-  return grouping?.has_threshold ? state.thresholds.min_accuracy : null;
+/** The accuracies that groups must have, ascending, each once. @param {any[]} groups @returns {number[]} */
+export function accuracyTargets(groups) {
+  const targets = groups.map((group) => group.min_accuracy).filter((target) => target !== null);
+  return [...new Set(targets)].sort((one, other) => one - other);
 }
 
 /** Whether a grouping is configured by people, rather than one that every model has. @param {any} grouping */
@@ -26,7 +25,7 @@ export const isConfigured = (grouping) => grouping.has_threshold && grouping.by 
 
 /** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */
 export function columns(state, table, axis) {
-  const wanted = accuracyTarget(state, table.grouping);
+  const targets = accuracyTargets(table.groups);
   const costs = table.groups.some((/** @type {any} */ group) => group.cost);
   const all = [
     { key: "group", sort: "group", title: "Group", cell: null },
@@ -34,21 +33,27 @@ export function columns(state, table, axis) {
       key: "plot",
       sort: "uncertainty",
       title: `${threshold(state.interval)} interval`,
-      cell: (/** @type {any} */ g) => forestRow(g, axis, wanted),
+      cell: (/** @type {any} */ g) => forestRow(g, axis),
     },
     {
       key: "accuracy",
       sort: "accuracy",
       title: "Accuracy",
-      cell: (/** @type {any} */ g) => [...measured(g.accuracy), wanted === null && badge(g)],
+      cell: (/** @type {any} */ g) => [...measured(g.accuracy), !targets.length && badge(g)],
     },
-    wanted !== null && {
+    targets.length > 1 && {
+      key: "target",
+      sort: null,
+      title: "Target",
+      cell: (/** @type {any} */ g) => (g.min_accuracy === null ? "–" : threshold(g.min_accuracy)),
+    },
+    targets.length > 0 && {
       key: "below",
       sort: "evidence",
-      title: `P(below ${threshold(wanted)})`,
-      cell: (/** @type {any} */ g) => probability(g.accuracy_below),
+      title: `P(below ${targets.length === 1 ? threshold(targets[0]) : "target"})`,
+      cell: (/** @type {any} */ g) => (g.accuracy_below === null ? "–" : probability(g.accuracy_below)),
     },
-    wanted !== null && { key: "verdict", sort: null, title: "Verdict", cell: verdict },
+    targets.length > 0 && { key: "verdict", sort: null, title: "Verdict", cell: verdict },
     { key: "ece", sort: "ece", title: "ECE", cell: (/** @type {any} */ g) => measured(g.ece) },
     { key: "gap", sort: "gap", title: "Gap", cell: (/** @type {any} */ g) => points(g.calibration_gap) },
     { key: "share", sort: "share", title: "Traffic", cell: traffic },

@@ -1,6 +1,5 @@
 /** Details of one group: what to do next, history, calibration and drift. */
 
-import { accuracyTarget } from "./columns.js";
 import { h } from "./dom.js";
 import { pluralize, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
 import { driftView } from "./drift.js";
@@ -29,7 +28,7 @@ export function detailView(group, detail, data) {
     ),
     detail && !detail.missing
       ? [
-          timelineView(detail.timeline, accuracyTarget(state, table.grouping), group.evidence?.change, wide ? inside * 0.56 : inside),
+          timelineView(detail.timeline, group.min_accuracy, group.evidence?.change, wide ? inside * 0.56 : inside),
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
           detail.drift && driftView(detail.drift, wide ? inside * 0.56 : inside),
         ]
@@ -51,7 +50,8 @@ function estimateSource(group) {
 
 /** @param {any} group @param {any} state @param {string} grouping @returns {any[]} paragraphs */
 function advice(group, state, grouping) {
-  const { min_accuracy: wanted, max_ece: most } = state.thresholds;
+  const { min_accuracy: wanted, max_ece: most } = group;
+  const partition = state.groupings.find((/** @type {any} */ one) => one.name === grouping);
   const sentences = [];
   if (group.verdict === "fails") sentences.push(...failing(group, state, grouping));
   if (group.verdict === "open") sentences.push(undecided(group, wanted));
@@ -63,8 +63,8 @@ function advice(group, state, grouping) {
   if (group.verdict === "none") {
     sentences.push(
       `Accuracy is ${interval(group.accuracy)}. ` +
-        (wanted === null
-          ? "alerts.min_accuracy is not configured, so no alert fires if it is too low."
+        (partition?.has_threshold
+          ? "It has no threshold (alerts.min_accuracy), so no alert fires if it is too low."
           : "Groups by score or votes have no accuracy target, because low scores are expected to be less accurate."),
     );
   }
@@ -77,9 +77,9 @@ function advice(group, state, grouping) {
   }
   if (group.change_point) sentences.push(changePointSentence(group.change_point));
   sentences.push(...evidenceSentences(group.evidence));
-  if (group.certificate_labels === 0) sentences.push("Shown to meet the threshold, valid at every moment.");
+  if (group.certificate_labels === 0) sentences.push(`Shown to meet ${threshold(wanted)}, valid at every moment.`);
   else if (group.certificate_labels)
-    sentences.push(`About ${pluralize(group.certificate_labels, "more label")} until it is shown to meet the threshold.`);
+    sentences.push(`About ${pluralize(group.certificate_labels, "more label")} until it is shown to meet ${threshold(wanted)}.`);
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );
@@ -115,7 +115,7 @@ function failing(group, state, grouping) {
     : null;
   return [
     [
-      `Act: accuracy is below ${threshold(state.thresholds.min_accuracy)} with a probability of ${probability(group.accuracy_below)}`,
+      `Act: accuracy is below ${threshold(group.min_accuracy)} with a probability of ${probability(group.accuracy_below)}`,
       group.low_since === null
         ? ""
         : [", for ", when(group.low_since, "since"), group.low_since_or_earlier ? " or longer" : ""],

@@ -20,9 +20,10 @@ function ticks(axis) {
   return d3.ticks(axis.low, axis.high, axis.high - axis.low > 0.55 ? 5 : 4);
 }
 
-/** Labels of the axis. @param {Axis} axis @param {number | null} wanted */
-export function axisView(axis, wanted) {
+/** Labels of the axis, and the target if groups share one. @param {Axis} axis @param {number[]} targets */
+export function axisView(axis, targets) {
   const place = placer(axis);
+  const wanted = targets.length === 1 ? targets[0] : null;
   const shown = ticks(axis).filter(
     (tick) => wanted === null || Math.abs(tick - wanted) > 0.06 * (axis.high - axis.low),
   );
@@ -46,8 +47,9 @@ export function axisView(axis, wanted) {
 }
 
 /** One row: thin line between the bounds that hold at all times, line from lower to upper, dot at the mean, hollow mark where the model's own scores are.
- * @param {any} group @param {Axis} axis @param {number | null} wanted */
-export function forestRow(group, axis, wanted) {
+ * @param {any} group @param {Axis} axis */
+export function forestRow(group, axis) {
+  const wanted = group.min_accuracy;
   const place = placer(axis);
   const { lower, mean, upper } = group.accuracy;
   const always = group.evidence && group.evidence.lower !== null ? group.evidence : null;
@@ -84,8 +86,8 @@ export function span(value, wanted, kind) {
   );
 }
 
-/** What the marks mean. @param {number | null} wanted @param {number} inside probability inside intervals */
-export function forestLegend(wanted, inside) {
+/** What the marks mean. @param {number[]} targets ascending @param {number} inside probability inside intervals */
+export function forestLegend(targets, inside) {
   const sample = (/** @type {Array<SVGElement | false>} */ ...marks) =>
     s("svg", { class: "forest sample", width: 34, height: 14, "aria-hidden": "true" }, marks);
   return h(
@@ -107,12 +109,14 @@ export function forestLegend(wanted, inside) {
       "confidence sequence (valid at every moment)",
     ),
     h("span", {}, sample(s("circle", { class: "claimed", cx: 17, cy: 7, r: 4 })), "mean score"),
-    wanted !== null &&
+    targets.length > 0 &&
       h(
         "span",
         {},
         sample(s("line", { class: "target", x1: 17, x2: 17, y1: 0, y2: 14 })),
-        `target: at least ${threshold(wanted)}`,
+        targets.length === 1
+          ? `target: at least ${threshold(targets[0])}`
+          : `target of the group: ${threshold(targets[0])} to ${threshold(targets[targets.length - 1])}`,
       ),
   );
 }

@@ -1,6 +1,6 @@
 /** The groups of one grouping: a table that is a forest plot. */
 
-import { accuracyTarget, columns, header, isConfigured } from "./columns.js";
+import { accuracyTargets, columns, header, isConfigured } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
@@ -13,12 +13,12 @@ import { address, follow } from "./place.js";
 /** @param {any} data @param {Place} place @param {Go} go @param {() => void} more */
 export function groupsView(data, place, go, more) {
   const { state, table, detail } = data;
-  const wanted = accuracyTarget(state, table.grouping);
   const rows =
     detail?.pinned && detail.grouping === table.grouping && detail.group === place.group
       ? [detail.pinned, ...table.groups]
       : table.groups;
-  const axis = axisOf(rows.flatMap((/** @type {any} */ g) => [g.accuracy.lower, g.score_mean]).concat(wanted ?? 0.9));
+  const targets = accuracyTargets(rows);
+  const axis = axisOf(rows.flatMap((/** @type {any} */ g) => [g.accuracy.lower, g.score_mean]).concat(targets));
   const shown = columns(state, table, axis);
   const grouping = state.groupings.find((/** @type {any} */ one) => one.name === table.grouping);
   return [
@@ -47,7 +47,7 @@ export function groupsView(data, place, go, more) {
           h(
             "tr",
             {},
-            shown.map((column) => header(column, place, go, column.key === "plot" && axisView(axis, wanted))),
+            shown.map((column) => header(column, place, go, column.key === "plot" && axisView(axis, targets))),
           ),
         ),
         h(
@@ -62,7 +62,7 @@ export function groupsView(data, place, go, more) {
     h(
       "div",
       { class: "under" },
-      forestLegend(wanted, state.interval),
+      forestLegend(targets, state.interval),
       table.groups.length < table.total &&
         h(
           "button",
