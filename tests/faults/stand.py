@@ -30,7 +30,7 @@ from pydantic import SecretStr
 from store_site import HASH_KEY, Site
 from wired_kafka import WiredKafka
 from wires import Wires
-from workload import MODEL, Message
+from workload import Message
 
 from service.config.settings import RedisSettings
 from service.demo.servers import EmbeddedRedis
@@ -160,7 +160,8 @@ class Stand:
 
     def predictions_stored(self) -> bool:
         """Whether everything in the predictions topic is stored."""
-        return self.site().reader(MODEL).traffic().offsets == self.ends("predictions")
+        ends = self.ends("predictions")
+        return all(self.site().reader(model).traffic().offsets == ends for model in MODELS)
 
     def records(self, kind: str) -> dict[int, list[Any]]:
         """All records of one topic that are there now, by partition."""
