@@ -39,10 +39,10 @@ def check_labels(
     findings: Findings,
     stand: Stand,
     model: str,
+    *,
     reference: Reference,
     asked: Asked,
     refused: Mapping[Place, str],
-    *,
     forgetful: bool,
 ) -> tuple[OutcomeStream, dict[str, ItemLabels]]:
     """Every item's entries are what its labels say, once; every label took effect or was kept as bad."""
@@ -53,7 +53,9 @@ def check_labels(
         for item, labels in items.items():
             _check_possible(findings, item, labels, stream.entries.get(item, []))
         _check_tallies(findings, stream, asked)
-        findings.outcomes = sum(not {"expired_request", "unknown_request"} & {*i.refused} for i in items.values())
+        findings.outcomes = sum(
+            not {"expired_request", "unknown_request"} & {*i.refused} for i in items.values()
+        )
         return stream, items
 
     never_sent = 0
@@ -64,7 +66,9 @@ def check_labels(
         found, expected = stream.entries.get(item, []), labels.history.entries
         if not opinions:
             never_sent += 1
-            findings.expect(Counter(map(_class, found)) == {"expired": 1}, f"outcomes that nobody gave: {item}: {found}")
+            findings.expect(
+                Counter(map(_class, found)) == {"expired": 1}, f"outcomes that nobody gave: {item}: {found}"
+            )
             continue
         findings.expect(found == expected, f"{item}: outcomes {found}, expected {expected}")
         for (place, _, label), why, reason in zip(labels.given, labels.refused, reasons, strict=True):
@@ -152,9 +156,13 @@ def _check_facts(
 
 
 def _check_possible(findings: Findings, item: str, labels: ItemLabels, found: Sequence[Entry]) -> None:
-    """Where Redis has forgotten requests, entries are of labels that were given, and none is without trace."""
+    """Where Redis has forgotten requests, entries are of given labels, and none is without trace."""
     said = {(label.get("true_class") or "", label["annotator"]) for _, _, label in labels.given}
-    other = [e for e in found if e.true_class not in ("skipped", "expired") and (e.true_class, e.annotator) not in said]
+    other = [
+        e
+        for e in found
+        if e.true_class not in ("skipped", "expired") and (e.true_class, e.annotator) not in said
+    ]
     findings.expect(not other, f"{item}: nobody said {other}")
     answers = any(label.get("true_class") for _, _, label in labels.given)
     lost = not found and not {*labels.refused} - {None} and answers
@@ -164,10 +172,15 @@ def _check_possible(findings: Findings, item: str, labels: ItemLabels, found: Se
 def _check_tallies(findings: Findings, stream: OutcomeStream, asked: Asked) -> None:
     """Redis counts as many labels as are in the stream."""
     for gold in (False, True):
-        entries = [entry for item, of in stream.entries.items() for entry in of if (item in stream.gold) == gold]
+        entries = [
+            entry for item, of in stream.entries.items() for entry in of if (item in stream.gold) == gold
+        ]
         ended = sum(entry.true_class in ("skipped", "expired") for entry in entries)
         tallied = asked.tallied("answered", "corrected", "retracted", gold=gold)
-        findings.expect(tallied == len(entries) - ended, f"{tallied} labels tallied, gold {gold}, not {len(entries) - ended}")
+        findings.expect(
+            tallied == len(entries) - ended,
+            f"{tallied} labels tallied, gold {gold}, not {len(entries) - ended}",
+        )
         most = asked.tallied("skipped", "expired", gold=gold)
         findings.expect(ended <= most, f"{ended} outcomes of items without a label, {most} tallied")
 
@@ -180,7 +193,9 @@ def _check_recount(findings: Findings, items: Mapping[str, ItemLabels], asked: A
     for gold, events in of_kind.items():
         for event in ("answered", "corrected", "retracted", "skipped"):
             tallied = asked.tallied(event, gold=gold)
-            findings.expect(tallied == events[event], f"{tallied} {event}, gold {gold}, expected {events[event]}")
+            findings.expect(
+                tallied == events[event], f"{tallied} {event}, gold {gold}, expected {events[event]}"
+            )
     expired = asked.tallied("expired") + asked.tallied("expired", gold=True)
     recounted = sum(events["expired"] for events in of_kind.values()) + asked.never_sent
     findings.expect(expired == recounted, f"{expired} requests expired, expected {recounted}")

@@ -82,9 +82,11 @@ def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool
         check_traffic(of_model, found, reference, ends)
         asked = check_requests(of_model, stand, model, forgetful=forgetful)
         check_pool(of_model, found, reference, asked)
-        stream, items = check_labels(of_model, stand, model, reference, asked, refused, forgetful=forgetful)
+        stream, items = check_labels(
+            of_model, stand, model, reference=reference, asked=asked, refused=refused, forgetful=forgetful
+        )
         if not forgetful:
-            check_people(of_model, stand, model, asked, stream, items)
+            check_people(of_model, stand, model, asked=asked, stream=stream, items=items)
         findings.add(model, of_model)
     letters = {place: reason for place, reason in refused.items() if place[0] == "predictions"}
     findings.expect(letters == rejected, f"dead letters {letters}, expected {rejected}")

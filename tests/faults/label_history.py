@@ -101,13 +101,15 @@ class ItemHistory:
         if state == "expired":
             return "expired_request"
         barred = frozenset[str]().union(*self.people.values()) if state == "open" else request.barred
-        fills = state == "open" and kind != "retraction" or state == "skipped" and kind == "correction"
+        fills = kind != "retraction" if state == "open" else (state, kind) == ("skipped", "correction")
         if fills and opinion > 1 and by in barred:
             return "same_annotator"
         if kind == "skip" and state == "open":
             self._skip(request, opinion, by, barred)
         elif kind in ("answer", "skip") and state != "open":
-            same = (state, request.true_class) == ("answered", said) if kind == "answer" else state == "skipped"
+            same = (
+                (state, request.true_class) == ("answered", said) if kind == "answer" else state == "skipped"
+            )
             return None if same else "conflicting_label"
         elif kind == "retraction":
             if state == "answered":

@@ -29,6 +29,7 @@ def check_people(
     findings: Findings,
     stand: Stand,
     model: str,
+    *,
     asked: Asked,
     stream: OutcomeStream,
     items: Mapping[str, ItemLabels],
@@ -36,7 +37,7 @@ def check_people(
     """People are asked as configured, and what estimates use of them is a recount of the labels topic."""
     entries = stream.page.labelled
     predicted = {entry.fact.item_id: entry.fact.predicted_class for entry in entries}
-    _check_asked(findings, stand, model, asked, items, predicted)
+    _check_asked(findings, stand, model, asked=asked, items=items, predicted=predicted)
     _check_gold_requests(findings, stand, model, asked)
     ledger = OutcomeLedger(stand.site().space(model), may_err=True)
     ledger.fold(stream.page.entries)
@@ -92,6 +93,7 @@ def _check_asked(
     findings: Findings,
     stand: Stand,
     model: str,
+    *,
     asked: Asked,
     items: Mapping[str, ItemLabels],
     predicted: Mapping[str, str],
