@@ -12,11 +12,9 @@ from asked import Asked, check_requests
 from findings import Findings
 from layout import MODELS
 from people import check_people
-from reference import Reference, references_of
+from reference import Reference, References
 from stand import Stand
 from store_site import Facts, read_facts
-
-from service.store.connection import Connection
 
 
 def check_traffic(findings: Findings, found: Facts, reference: Reference, ends: Mapping[int, int]) -> None:
@@ -65,20 +63,19 @@ def check_pool(findings: Findings, found: Facts, reference: Reference, asked: As
     findings.expect(len(never_sent) <= asked.never_sent, f"{missing} is missing in the pool")
 
 
-def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool) -> Findings:
+def check_all(stand: Stand, references: References, *, forgetful: bool) -> Findings:
     """Everything that must hold of a deployment at rest.
 
     Args:
         stand: at rest.
-        reference_connection: to another Redis, for the reference.
+        references: of its predictions topic.
         forgetful: whether Redis was set back to an older state, or emptied, on the way: requests that it
             has forgotten, and labels that came for them, are then reported as such.
     """
     findings = Findings()
-    references, rejected = references_of(reference_connection, stand.records("predictions"))
     ends, refused = stand.ends("predictions"), dead_letters(stand)
     for model in MODELS:
-        found, reference, of_model = read_facts(stand.site(), model), references[model], Findings()
+        found, reference, of_model = read_facts(stand.site(), model), references.models[model], Findings()
         check_traffic(of_model, found, reference, ends)
         asked = check_requests(of_model, stand, model, forgetful=forgetful)
         check_pool(of_model, found, reference, asked)
@@ -89,5 +86,6 @@ def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool
             check_people(of_model, stand, model, asked=asked, stream=stream, items=items)
         findings.add(model, of_model)
     letters = {place: reason for place, reason in refused.items() if place[0] == "predictions"}
+    rejected = references.rejected
     findings.expect(letters == rejected, f"dead letters {letters}, expected {rejected}")
     return findings

@@ -27,7 +27,7 @@ ALL_ITEMS = 100_000
 
 @dataclass
 class Reference:
-    """What an undisturbed process makes of the predictions.
+    """What an undisturbed process makes of the predictions of one model.
 
     Attributes:
         facts: all of them.
@@ -56,17 +56,25 @@ class Reference:
         return found
 
 
-def references_of(
-    connection: Connection, records: Mapping[int, Sequence[Any]]
-) -> tuple[dict[str, Reference], dict[Place, str]]:
+@dataclass(frozen=True)
+class References:
+    """What an undisturbed process makes of a predictions topic.
+
+    Attributes:
+        models: by their names.
+        rejected: why each bad message is refused.
+    """
+
+    models: dict[str, Reference]
+    rejected: dict[Place, str]
+
+
+def references_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -> References:
     """Take all records of the predictions topic, undisturbed.
 
     Args:
         connection: to a Redis and prefix of its own.
         records: of every partition, from its first one.
-
-    Returns:
-        What they make of every model, and why each bad message is refused.
     """
     site = Site(connection, MODELS, bounds=BOUNDS, pause_window=10**9)
     step, now = site.prediction_step(), time.time()
@@ -88,7 +96,8 @@ def references_of(
         ("predictions", letter.place.partition, letter.place.offset, letter.index): letter.error.reason
         for letter in site.letters.kept
     }
-    return {name: Reference(read_facts(site, name), _entrants(roomy, name)) for name in MODELS}, rejected
+    models = {name: Reference(read_facts(site, name), _entrants(roomy, name)) for name in MODELS}
+    return References(models, rejected)
 
 
 def _asking_for_all(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 from checking import check_all
+from reference import references_of
 from stand import Stand
 from store_site import restore, save
 from trial import Trial
@@ -124,13 +125,13 @@ def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], refe
     Trial(stand, Workload(30, began=time.time()), [], seconds=1.5).run()
     connection = stand.connection
     whole = save(connection)
-    findings = check_all(stand, reference, forgetful=False)
+    references = references_of(reference, stand.records("predictions"))
+    findings = check_all(stand, references, forgetful=False)
     assert findings.problems == []
     assert findings.outcomes
-    for number, (spoil, (model, shown)) in enumerate(SPOILT.items()):
+    for spoil, (model, shown) in SPOILT.items():
         spoil(connection, stand.site().keys(model))
-        fresh = Connection(reference.client, f"{reference.prefix}-{number}")
-        problems = check_all(stand, fresh, forgetful=False).problems
+        problems = check_all(stand, references, forgetful=False).problems
         noticed = any(problem.startswith(model) and shown in problem for problem in problems)
         assert noticed, f"{spoil.__name__}: {problems}"
         restore(connection, whole)

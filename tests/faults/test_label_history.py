@@ -6,7 +6,7 @@ import pytest
 from label_history import ItemHistory
 
 
-def labels_of(*said: str) -> list[tuple[int, dict[str, object]]]:
+def labels_of(*said: str) -> list[tuple[int, dict[str, str]]]:
     """Opinion and label, from texts such as `2 ben answer dog`: the same text is the same label."""
     found = []
     for text in said:
