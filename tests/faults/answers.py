@@ -140,8 +140,9 @@ def _check_facts(
         findings.expect(found == {true_gold}, f"an entry of gold item {item} has {found}")
         findings.expect(item not in stream.predictions, f"{item} is a gold item and another one")
         findings.expect(forgetful or item in asked.gold, f"{item} was not requested as a gold item")
-    stray = asked.gold & stream.predictions.keys()
-    findings.expect(forgetful or not stray, f"gold items with outcomes: {stray}")
+    wrong = asked.gold & stream.predictions.keys()
+    findings.expect(forgetful or not wrong, f"gold items with outcomes: {wrong}")
+    findings.expect(not stream.strays, f"labels that name no outcome of their item: {stream.strays}")
     for item, people in stream.people().items():
         findings.expect(len(people) == len({*people}), f"{item} has two labels of a person: {people}")
     for item, _, prediction in stream.shared:

@@ -25,6 +25,7 @@ class OutcomeStream:
         predictions: that the entries of every usual item have.
         gold: predictions and true classes that the entries of every gold item have.
         shared: further draws: item, grouping, and the prediction that was drawn.
+        strays: items with a further label that names an outcome which the item does not have.
     """
 
     page: OutcomePage
@@ -32,6 +33,7 @@ class OutcomeStream:
     predictions: dict[str, set[Prediction]]
     gold: dict[str, set[tuple[Prediction, str]]]
     shared: list[tuple[str, str, Prediction]]
+    strays: set[str]
 
     @classmethod
     def read(cls, stand: Stand, model: str) -> OutcomeStream:
@@ -39,7 +41,7 @@ class OutcomeStream:
         page = stand.site().reader(model).outcomes(BEGINNING)
         assert page is not None
         assert page.complete, "a trial is not so long"
-        found = cls(page, defaultdict(list), defaultdict(set), defaultdict(set), [])
+        found = cls(page, defaultdict(list), defaultdict(set), defaultdict(set), [], set())
         numbers: dict[str, dict[Any, int]] = defaultdict(dict)
         for entry in page.entries:
             item = entry.fact.item_id
@@ -47,7 +49,8 @@ class OutcomeStream:
                 found.shared.append((item, entry.fact.grouping, _prediction(entry.fact)))
                 continue
             of_item = numbers[item]
-            assert entry.item is None or of_item.get(entry.item) == 0, f"{entry} is of another item"
+            if entry.item is not None and of_item.get(entry.item) != 0:
+                found.strays.add(item)
             number = of_item.setdefault(entry.of, len(of_item))
             said = entry.label.unanswered or entry.label.true_class
             found.entries[item].append(Entry(number, said, entry.label.annotator))
