@@ -13,7 +13,7 @@ from findings import Findings
 from label_history import Entry, ItemHistory
 from outcome_stream import OutcomeStream
 from reference import Place, Reference
-from stand import Stand
+from stand import Records, Stand
 from workload import gold_items
 
 LabelPlace = tuple[str, int, int]
@@ -40,13 +40,15 @@ def check_labels(
     stand: Stand,
     model: str,
     *,
+    records: Records,
     reference: Reference,
     asked: Asked,
     refused: Mapping[Place, str],
     forgetful: bool,
 ) -> tuple[OutcomeStream, dict[str, ItemLabels]]:
     """Every item's entries are what its labels say, once; every label took effect or was kept as bad."""
-    items = _labels_in(findings, stand, model, asked, refused)
+    items = _labels_in(findings, records, model, asked, refused)
+    _check_offsets(findings, stand, model, records)
     stream = OutcomeStream.read(stand, model)
     _check_facts(findings, stream, reference, asked, forgetful=forgetful)
     if forgetful:
@@ -62,7 +64,7 @@ def check_labels(
     for item in {*items, *asked.requests, *stream.entries}:
         labels = items.setdefault(item, ItemLabels())
         opinions = asked.requests.get(item, {})
-        reasons = _retell(labels, opinions, asked)
+        reasons = _take_in(labels, opinions, asked)
         found, expected = stream.entries.get(item, []), labels.history.entries
         if not opinions:
             never_sent += 1
@@ -83,13 +85,9 @@ def _class(entry: Entry) -> str:
 
 
 def _labels_in(
-    findings: Findings, stand: Stand, model: str, asked: Asked, refused: Mapping[Place, str]
+    findings: Findings, records: Records, model: str, asked: Asked, refused: Mapping[Place, str]
 ) -> dict[str, ItemLabels]:
     """Labels of every item, by the topic; others are refused as those of no request."""
-    records = stand.records("labels")
-    ends = {partition: kept[-1].offset + 1 for partition, kept in records.items() if kept}
-    stored = {p: stand.site().labels(model).progress(p)[0] for p in ends}
-    findings.expect(stored == ends, f"stored offsets of labels {stored}, ends {ends}")
     letters = {place[:3]: why for place, why in refused.items() if place[0] == "labels"}
     opinion_of = {request: o for of in asked.requests.values() for o, request in of.items()}
     found: dict[str, ItemLabels] = defaultdict(ItemLabels)
@@ -109,7 +107,14 @@ def _labels_in(
     return dict(found)
 
 
-def _retell(labels: ItemLabels, opinions: Mapping[int, str], asked: Asked) -> list[str | None]:
+def _check_offsets(findings: Findings, stand: Stand, model: str, records: Records) -> None:
+    """All labels are taken in."""
+    ends = {partition: kept[-1].offset + 1 for partition, kept in records.items() if kept}
+    stored = {p: stand.site().labels(model).progress(p)[0] for p in ends}
+    findings.expect(stored == ends, f"stored offsets of labels {stored}, ends {ends}")
+
+
+def _take_in(labels: ItemLabels, opinions: Mapping[int, str], asked: Asked) -> list[str | None]:
     """Take in an item's labels, and that requests expire; why each label is to be refused.
 
     Only Redis knows when a request expires: before the first label that came too late, or at any time if

@@ -9,7 +9,7 @@ from typing import Any
 
 from findings import Findings
 from layout import MODELS
-from stand import Stand
+from stand import Records, Stand
 from workload import gold_items
 
 from service.store.facts import RequestFacts
@@ -40,17 +40,20 @@ class Asked:
         return sum(count for (event, _), count in self.facts.tallies.items() if event in names)
 
 
-def check_requests(findings: Findings, stand: Stand, model: str, *, forgetful: bool) -> Asked:
+def check_requests(
+    findings: Findings, stand: Stand, model: str, *, records: Records, forgetful: bool
+) -> Asked:
     """Requests and budgets: every request is of one item and opinion, none is there twice, all are counted.
 
     Args:
         findings: where problems are noted.
         stand: at rest.
         model: whose requests.
+        records: of the label-requests topic.
         forgetful: whether Redis was set back to an older state, or emptied, on the way. It then counts
             those alone that it has not forgotten.
     """
-    sent = [json.loads(r.value) for records in stand.records("label-requests").values() for r in records]
+    sent = [json.loads(record.value) for kept in records.values() for record in kept]
     file, requests, gold = gold_items(), defaultdict[str, dict[int, str]](dict), set[str]()
     texts: dict[tuple[str, int], set[str]] = defaultdict(set)
     for message in sent:

@@ -74,13 +74,21 @@ def check_all(stand: Stand, references: References, *, forgetful: bool) -> Findi
     """
     findings = Findings()
     ends, refused = stand.ends("predictions"), dead_letters(stand)
+    requests, labels = stand.records("label-requests"), stand.records("labels")
     for model in MODELS:
         found, reference, of_model = read_facts(stand.site(), model), references.models[model], Findings()
         check_traffic(of_model, found, reference, ends)
-        asked = check_requests(of_model, stand, model, forgetful=forgetful)
+        asked = check_requests(of_model, stand, model, records=requests, forgetful=forgetful)
         check_pool(of_model, found, reference, asked)
         stream, items = check_labels(
-            of_model, stand, model, reference=reference, asked=asked, refused=refused, forgetful=forgetful
+            of_model,
+            stand,
+            model,
+            records=labels,
+            reference=reference,
+            asked=asked,
+            refused=refused,
+            forgetful=forgetful,
         )
         if not forgetful:
             check_people(of_model, stand, model, asked=asked, stream=stream, items=items)

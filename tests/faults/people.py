@@ -19,6 +19,7 @@ from service.config.labels_per_item import LabelsPerItem
 from service.monitoring.item_labels import Person
 from service.monitoring.label_truth import LabelledItems
 from service.monitoring.outcome_table import OutcomeLedger
+from service.store.labelled_items import LabelledItemStore
 from service.store.request_registry import request_id_of
 
 _LabelledItem = tuple[str, frozenset[tuple[str, str]]]
@@ -103,7 +104,8 @@ def _check_asked(
 
     What is decided depends on when that was: on any of the changes since the last person has answered.
     """
-    undecided = {i.decode() for i in stand.redis_client.zrange(stand.site().keys(model).undecided, 0, -1)}
+    store = LabelledItemStore(stand.connection, stand.site().keys(model))
+    undecided = {item.first_request for item in store.undecided()}
     policy = stand.site().settings.models[model].labels_per_item
     forgotten: list[Any] = []
     for item, opinions in asked.requests.items():

@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,9 @@ from service.config.settings import RedisSettings
 from service.demo.servers import EmbeddedRedis
 from service.store.client import build_redis
 from service.store.connection import Connection
+
+Records = Mapping[int, Sequence[Any]]
+"""Of a topic, by partition, as the Kafka client gives them."""
 
 
 class Stand:
