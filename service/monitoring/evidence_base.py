@@ -13,7 +13,7 @@ from service.domain.arrays import Floats, Indices
 from service.domain.cells import CellSpace, definitions, grouping_key
 from service.domain.request_order import Places
 from service.monitoring.outcome_rows import GroupKey
-from service.monitoring.outcome_table import LabelSequence
+from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.statistics.e_processes import log_arrival_weights
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
@@ -67,6 +67,18 @@ class Checkpoint:
             kept = np.frombuffer(state.columns[name], "<f8")
             columns[name][known] = kept.reshape(len(state.groups), *columns[name].shape[1:])[rows]
         return GroupEvidence(**columns)
+
+    def former_states(self, ledger: OutcomeLedger, *, until: int) -> list[GroupingState]:
+        """States of groupings not configured now, for the next checkpoint, of requests up to a place.
+
+        Without those that have labels among these requests: a checkpoint cannot tell which of their groups
+        these are of. The evidence of such a grouping begins again once it is restored. If it continued
+        without these labels, you could leave out labels that you know by removing a grouping for a while.
+        """
+        if ledger.samples_traffic:  # labels of all groupings
+            return []
+        passed = ledger.groupings_requested(after=self.position, until=until)
+        return [state for state in self.other_states if state.key not in passed]
 
     def changes(self, grouping: str, groups: list[str]) -> dict[int, DatedChange]:
         """Confirmed changes of the groups of a grouping, by group."""

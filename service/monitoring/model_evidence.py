@@ -157,7 +157,7 @@ def due_checkpoint(
         position=place,
         reference=reference,
         arrivals=_arrival_order(base, firsts, place + 1),
-        groupings=[*(_state(name, found, base) for name, found in evidence.items()), *base.other_states],
+        groupings=[*(_state(*of, base) for of in evidence.items()), *base.former_states(ledger, until=place)],
         gold=gold,
     )
 

@@ -254,6 +254,19 @@ class OutcomeLedger(SummedOutcomes):
             places = np.where(self._rows["unrequested"], NO_PLACE, places).astype(np.uint64)
         return self._drawn.first_places(self._rows["drawn_for"], places, shared)
 
+    def groupings_requested(self, *, after: int, until: int) -> set[str]:
+        """Keys of groupings that requests with places after one and up to another were drawn for.
+
+        And of those with a further draw up to there.
+        """
+        rows = self._rows
+        chosen = (rows["place"] > after) & (rows["place"] <= until)
+        if self.unrequested is not None:
+            chosen &= ~rows["unrequested"]
+        drawn = self._drawn.first_places(rows["drawn_for"][chosen], rows["place"][chosen], {})
+        shared = self._shared.first_places(rows.outcome_keys())
+        return {key for key, _ in drawn} | {key for (key, _), place in shared.items() if place <= until}
+
     def place_before(self, count: int) -> int:
         """The highest place among the requests of the `count` first outcomes; 0 of none."""
         own = int(self._rows["place"][:count].max(initial=0))

@@ -1,247 +1,220 @@
-"""What must hold of requests, labels and outcomes when a trial rests."""
+"""What must hold of labels and outcomes of one model when a trial rests."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from asked import Asked
 from findings import Findings
-from layout import MODELS
+from label_history import Entry, ItemHistory
+from outcome_stream import OutcomeStream
 from reference import Place, Reference
-from stand import Stand
-from workload import MODEL
-
-from service.store.outcome_entries import BEGINNING, OutcomeEntry, SharedDraw
-from service.store.records import EXPIRED, SKIPPED, Fact
-
-MOST_ATTEMPTS = 2
+from stand import Records, Stand
+from workload import gold_items
 
 LabelPlace = tuple[str, int, int]
 """Kind of topic, partition and offset of a label."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the label-requests topic holds.
+@dataclass
+class ItemLabels:
+    """The labels of one item, by the topic.
 
     Attributes:
-        request_of: request id by item id.
-        never_sent: requests, by Redis's count, that expired before they could be sent.
+        given: place, opinion and label of each, in order.
+        history: what they do.
+        refused: why each is refused in fact, or None.
     """
 
-    request_of: dict[str, str]
-    never_sent: int
+    given: list[tuple[LabelPlace, int, dict[str, Any]]] = field(default_factory=list)
+    history: ItemHistory = field(default_factory=ItemHistory)
+    refused: list[str | None] = field(default_factory=list)
 
 
-def check_requests(findings: Findings, stand: Stand, *, forgetful: bool) -> Asked:
-    """Requests and budgets: every request is of one item, no item has two, and all are counted.
-
-    Args:
-        findings: where problems are noted.
-        stand: at rest.
-        forgetful: whether Redis was set back to an older state, or emptied, on the way. It then counts
-            those alone that it has not forgotten.
-    """
-    facts = stand.site().reader(MODEL).requests()
-    sent = [json.loads(r.value) for records in stand.records("label-requests").values() for r in records]
-    item_of: dict[str, str] = {}
-    request_of: dict[str, str] = {}
-    texts: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for message in sent:
-        request, item, attempt = message["request_id"], message["item_id"], message["attempt"]
-        findings.expect(item_of.setdefault(request, item) == item, f"{request} is sent for two items")
-        findings.expect(request_of.setdefault(item, request) == request, f"{item} is requested twice")
-        findings.expect(1 <= attempt <= MOST_ATTEMPTS, f"{request} has attempt {attempt}")
-        texts[request, attempt].add(json.dumps(message, sort_keys=True))
-    unlike = [key for key, shown in texts.items() if len(shown) > 1]
-    findings.expect(forgetful or not unlike, f"attempts that were sent twice, and differ: {unlike}")
-    findings.requests = len(item_of)
-
-    for name, settings in MODELS[MODEL]["assessments"].items():
-        used = sum(count for field, count in facts.budget.items() if field.startswith(f"{name}|"))
-        issued, expired = (facts.tallies.get((event, name), 0) for event in ("issued", "expired"))
-        findings.expect(used == issued - expired, f"{name}: {used} used, {issued} issued, {expired} expired")
-        findings.expect(used <= settings["budget"]["labels"], f"{name}: {used} labels used")
-    issued, expired = (
-        sum(count for (kind, _), count in facts.tallies.items() if kind == event)
-        for event in ("issued", "expired")
-    )
-    never_sent = issued - len(item_of)
-    findings.expect(never_sent <= expired, f"{issued} issued, {len(item_of)} sent, {expired} expired")
-    findings.expect(forgetful or never_sent >= 0, f"{issued} issued, {len(item_of)} sent")
-    return Asked(request_of, max(never_sent, 0))
-
-
-@dataclass(frozen=True)
-class Effect:
-    """One entry of the outcome stream.
-
-    Attributes:
-        item_id: of the item.
-        true_class: empty for a retraction; why there is none, if the request ended without one.
-        prediction: what it tells of the item's prediction.
-    """
-
-    item_id: str
-    true_class: str
-    prediction: tuple[Any, ...]
-
-
-def effects_in(stand: Stand) -> list[Effect]:
-    """The outcome stream, oldest first."""
-    page = stand.site().reader(MODEL).outcomes(BEGINNING)
-    assert page is not None
-    assert page.complete, "a trial is not so long"
-    return [
-        Effect(
-            entry.fact.item_id, entry.label.unanswered or entry.label.true_class, _prediction_of(entry.fact)
-        )
-        for entry in page.entries
-        if isinstance(entry, OutcomeEntry)
-    ]
-
-
-def _shared_in(stand: Stand) -> list[tuple[str, str, tuple[Any, ...]]]:
-    """Further draws of items in the outcome stream: item, grouping, and the prediction that was drawn."""
-    page = stand.site().reader(MODEL).outcomes(BEGINNING)
-    assert page is not None
-    return [
-        (entry.fact.item_id, entry.fact.grouping, _prediction_of(entry.fact))
-        for entry in page.entries
-        if isinstance(entry, SharedDraw)
-    ]
-
-
-def _prediction_of(fact: Fact) -> tuple[Any, ...]:
-    attributes = tuple(sorted(fact.attributes.items()))
-    return (fact.predicted_class, fact.score, fact.predicted_at, attributes)
-
-
-def check_outcomes(
+def check_labels(
     findings: Findings,
     stand: Stand,
+    model: str,
+    *,
+    records: Records,
     reference: Reference,
     asked: Asked,
     refused: Mapping[Place, str],
-    *,
     forgetful: bool,
-) -> None:
-    """Every request's outcome is what its labels say, once; every label took effect or was kept as bad."""
-    records = stand.records("labels")
-    ends = {partition: kept[-1].offset + 1 for partition, kept in records.items() if kept}
-    stored = {p: stand.site().labels(MODEL).progress(p)[0] for p in ends}
-    findings.expect(stored == ends, f"stored offsets of labels {stored}, ends {ends}")
-    findings.labels = sum(len(kept) for kept in records.values())
+) -> tuple[OutcomeStream, dict[str, ItemLabels]]:
+    """Every item's entries are what its labels say, once; every label took effect or was kept as bad."""
+    items = _labels_in(findings, records, model, asked, refused)
+    _check_offsets(findings, stand, model, records)
+    stream = OutcomeStream.read(stand, model)
+    _check_facts(findings, stream, reference, asked, forgetful=forgetful)
+    if forgetful:
+        for item, labels in items.items():
+            _check_possible(findings, item, labels, stream.entries.get(item, []))
+        _check_tallies(findings, stream, asked)
+        findings.outcomes = sum(
+            not {"expired_request", "unknown_request"} & {*i.refused} for i in items.values()
+        )
+        return stream, items
 
+    never_sent = 0
+    for item in {*items, *asked.requests, *stream.entries}:
+        labels = items.setdefault(item, ItemLabels())
+        opinions = asked.requests.get(item, {})
+        reasons = _take_in(labels, opinions, asked)
+        found, expected = stream.entries.get(item, []), labels.history.entries
+        if not opinions:
+            never_sent += 1
+            findings.expect(
+                Counter(map(_class, found)) == {"expired": 1}, f"outcomes that nobody gave: {item}: {found}"
+            )
+            continue
+        findings.expect(found == expected, f"{item}: outcomes {found}, expected {expected}")
+        for (place, _, label), why, reason in zip(labels.given, labels.refused, reasons, strict=True):
+            findings.expect(why == reason, f"label {label} at {place}: {why}, expected {reason}")
+    findings.expect(never_sent <= asked.never_sent, f"outcomes of {never_sent} items that were never sent")
+    _check_recount(findings, items, asked)
+    return stream, items
+
+
+def _class(entry: Entry) -> str:
+    return entry.true_class
+
+
+def _labels_in(
+    findings: Findings, records: Records, model: str, asked: Asked, refused: Mapping[Place, str]
+) -> dict[str, ItemLabels]:
+    """Labels of every item, by the topic; others are refused as those of no request."""
     letters = {place[:3]: why for place, why in refused.items() if place[0] == "labels"}
-    told_of: dict[str, list[tuple[LabelPlace, dict[str, Any]]]] = defaultdict(list)
+    opinion_of = {request: o for of in asked.requests.values() for o, request in of.items()}
+    found: dict[str, ItemLabels] = defaultdict(ItemLabels)
     for partition, kept in records.items():
         for record in kept:
             place, label = ("labels", partition, record.offset), json.loads(record.value)
-            if label["request_id"] == asked.request_of.get(label["item_id"]):
-                told_of[label["item_id"]].append((place, label))
+            if label["model"] != model:
+                continue
+            findings.labels += 1
+            why = letters.get(place)
+            if label["request_id"] in opinion_of:
+                item = found[label["item_id"]]
+                item.given.append((place, opinion_of[label["request_id"]], label))
+                item.refused.append(why)
             else:
-                why = letters.get(place)
                 findings.expect(why == "unknown_request", f"a label for no request, at {place}: {why}")
-    effects_of_item: dict[str, list[str]] = defaultdict(list)
-    for effect in effects_in(stand):
-        effects_of_item[effect.item_id].append(effect.true_class)
-        true = reference.predictions.get(effect.item_id, {})
-        findings.expect(effect.prediction in true, f"an outcome tells wrongly of {effect.item_id}")
+    return dict(found)
 
-    shared = _shared_in(stand)
-    for item, _, prediction in shared:
+
+def _check_offsets(findings: Findings, stand: Stand, model: str, records: Records) -> None:
+    """All labels are taken in."""
+    ends = {partition: kept[-1].offset + 1 for partition, kept in records.items() if kept}
+    stored = {p: stand.site().labels(model).progress(p)[0] for p in ends}
+    findings.expect(stored == ends, f"stored offsets of labels {stored}, ends {ends}")
+
+
+def _take_in(labels: ItemLabels, opinions: Mapping[int, str], asked: Asked) -> list[str | None]:
+    """Take in an item's labels, and that requests expire; why each label is to be refused.
+
+    Only Redis knows when a request expires: before the first label that came too late, or at any time if
+    none did. A request that is neither open nor closed by a label has expired.
+    """
+    history, reasons = labels.history, []
+    for (_, opinion, label), why in zip(labels.given, labels.refused, strict=True):
+        if why == "expired_request" and history.is_open(opinion):
+            history.expire(opinion)
+        reasons.append(history.take(opinion, label))
+    for opinion, request in opinions.items():
+        if history.is_open(opinion) and request not in asked.facts.open:
+            history.expire(opinion)
+    return reasons
+
+
+def _check_facts(
+    findings: Findings, stream: OutcomeStream, reference: Reference, asked: Asked, *, forgetful: bool
+) -> None:
+    """Every entry has the prediction of its item, or of the file of gold items, and counts once a person."""
+    file = gold_items()
+    for item, predictions in stream.predictions.items():
         true = reference.predictions.get(item, {})
-        findings.expect(prediction in true, f"a further draw tells wrongly of {item}")
+        findings.expect(predictions <= true.keys(), f"an outcome has another prediction than {item}")
+    for item, found in stream.gold.items():
+        row = file.get(item, {})
+        true_gold = (row.get("predicted_class"), row.get("score"), 0.0, ()), row.get("true_class")
+        findings.expect(found == {true_gold}, f"an entry of gold item {item} has {found}")
+        findings.expect(item not in stream.predictions, f"{item} is a gold item and another one")
+        findings.expect(forgetful or item in asked.gold, f"{item} was not requested as a gold item")
+    wrong = asked.gold & stream.predictions.keys()
+    findings.expect(forgetful or not wrong, f"gold items with outcomes: {wrong}")
+    findings.expect(not stream.strays, f"labels that name no outcome of their item: {stream.strays}")
+    for item, people in stream.people().items():
+        findings.expect(len(people) == len({*people}), f"{item} has two labels of a person: {people}")
+    for item, _, prediction in stream.shared:
+        true = reference.predictions.get(item, {})
+        findings.expect(prediction in true, f"a further draw has another prediction than {item}")
     twice = [
         (item, grouping, prediction)
-        for (item, grouping, prediction), count in Counter(shared).items()
+        for (item, grouping, prediction), count in Counter(stream.shared).items()
         if count > reference.predictions.get(item, {}).get(prediction, 1)
     ]
     findings.expect(forgetful or not twice, f"further draws that count twice: {twice}")
 
-    closed = 0
-    for item, shown in told_of.items():
-        effects = effects_of_item.pop(item, [])
-        whys = {letters.get(place) for place, _ in shown}
-        closed += not whys & {"expired_request", "unknown_request"}
-        if forgetful:
-            said = {label.get("true_class") or "" for _, label in shown} | {SKIPPED, EXPIRED}
-            findings.expect(said.issuperset(effects), f"{item}: nobody said {effects}")
-            lost = not effects and not whys - {None} and any(label.get("true_class") for _, label in shown)
-            findings.expect(not lost, f"{item}: labels took no effect, and are not kept")
-            continue
-        expired = "expired_request" in whys
-        expected, reasons = (
-            ([EXPIRED], ["expired_request"] * len(shown))
-            if expired
-            else effects_of([label for _, label in shown])
+
+def _check_possible(findings: Findings, item: str, labels: ItemLabels, found: Sequence[Entry]) -> None:
+    """Where Redis has forgotten requests, entries are of given labels, and none is without trace."""
+    said = {(label.get("true_class") or "", label["annotator"]) for _, _, label in labels.given}
+    other = [
+        e
+        for e in found
+        if e.true_class not in ("skipped", "expired") and (e.true_class, e.annotator) not in said
+    ]
+    findings.expect(not other, f"{item}: nobody said {other}")
+    answers = any(label.get("true_class") for _, _, label in labels.given)
+    lost = not found and not {*labels.refused} - {None} and answers
+    findings.expect(not lost, f"{item}: labels took no effect, and are not kept")
+
+
+def _check_tallies(findings: Findings, stream: OutcomeStream, asked: Asked) -> None:
+    """Redis counts as many labels as are in the stream."""
+    for gold in (False, True):
+        entries = [
+            entry for item, of in stream.entries.items() for entry in of if (item in stream.gold) == gold
+        ]
+        ended = sum(entry.true_class in ("skipped", "expired") for entry in entries)
+        tallied = asked.tallied("answered", "corrected", "retracted", gold=gold)
+        findings.expect(
+            tallied == len(entries) - ended,
+            f"{tallied} labels tallied, gold {gold}, not {len(entries) - ended}",
         )
-        findings.expect(effects == expected, f"{item}: outcomes {effects}, expected {expected}")
-        for (place, label), why in zip(shown, reasons, strict=True):
-            found = letters.get(place)
-            findings.expect(found == why, f"label {label} at {place}: {found}, expected {why}")
-    # Nobody may have answered at all.
-    unheard = {item: effects for item, effects in effects_of_item.items() if set(effects) != {EXPIRED}}
-    findings.expect(not unheard, f"outcomes that nobody gave: {unheard}")
+        most = asked.tallied("skipped", "expired", gold=gold)
+        findings.expect(ended <= most, f"{ended} outcomes of items without a label, {most} tallied")
+
+
+def _check_recount(findings: Findings, items: Mapping[str, ItemLabels], asked: Asked) -> None:
+    """Tallies and budgets are those of a recount of the labels topic."""
+    of_kind = {gold: Counter[str]() for gold in (False, True)}
+    for item, labels in items.items():
+        of_kind[item in asked.gold].update(labels.history.events)
+    for gold, events in of_kind.items():
+        for event in ("answered", "corrected", "retracted", "skipped"):
+            tallied = asked.tallied(event, gold=gold)
+            findings.expect(
+                tallied == events[event], f"{tallied} {event}, gold {gold}, expected {events[event]}"
+            )
+    expired = asked.tallied("expired") + asked.tallied("expired", gold=True)
+    recounted = sum(events["expired"] for events in of_kind.values()) + asked.never_sent
+    findings.expect(expired == recounted, f"{expired} requests expired, expected {recounted}")
+    closed = sum(
+        request.state not in ("open", "expired")
+        for labels in items.values()
+        for request in labels.history.requests.values()
+    )
     findings.outcomes = closed
-    _check_books(findings, stand, closed=closed, forgetful=forgetful)
-
-
-def _check_books(findings: Findings, stand: Stand, *, closed: int, forgetful: bool) -> None:
-    """Tallies and budgets tell of as many answers as there are."""
-    facts = stand.site().reader(MODEL).requests()
-    entries = len(effects_in(stand))
-    tallied = sum(
-        count
-        for (event, _), count in facts.tallies.items()
-        if event in ("answered", "corrected", "retracted", "skipped", "expired")
-    )
-    findings.expect(tallied == entries, f"{tallied} outcomes tallied, {entries} in the stream")
-    used = sum(facts.budget.values())
+    used, in_flight = sum(asked.facts.budget.values()), len(asked.facts.open)
     findings.expect(
-        forgetful or used == closed + len(facts.open),
-        f"{used} labels used: {closed} answered or skipped, {len(facts.open)} in flight",
+        used == closed + in_flight, f"{used} labels used: {closed} answered or skipped, {in_flight} in flight"
     )
-
-
-def effects_of(labels: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str | None]]:
-    """What labels do to their request, in order.
-
-    Returns:
-        The true class that is known after each label that had an effect, or that it was skipped; and per
-        label why it is refused, or None.
-    """
-    state, known = "open", ""
-    seen: dict[str, str | None] = {}
-    effects: list[str] = []
-    refused: list[str | None] = []
-    for label in labels:
-        kind, said = label["kind"], label.get("true_class") or ""
-        identity = json.dumps([kind, said, label["time"]])
-        reason: str | None = None
-        if identity in seen:
-            reason = seen[identity]
-        elif kind == "skip" and state == "open":
-            state = "skipped"
-            effects.append(SKIPPED)
-        elif kind in ("answer", "skip") and state != "open":
-            same = (state, known) == ("answered", said) if kind == "answer" else state == "skipped"
-            reason = None if same else "conflicting_label"
-        elif kind == "answer" or (kind == "correction" and (state, known) != ("answered", said)):
-            state, known = "answered", said
-            effects.append(said)
-        elif kind == "retraction" and state == "answered":
-            state, known = "retracted", ""
-            effects.append("")
-        elif kind == "retraction" and state != "retracted":
-            reason = "nothing_to_retract"
-        seen[identity] = reason
-        refused.append(reason)
-    return effects, refused
 
 
 def dead_letters(stand: Stand) -> dict[Place, str]:

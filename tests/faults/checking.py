@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from answers import Asked, check_outcomes, check_requests, dead_letters
+from answers import check_labels, dead_letters
+from asked import Asked, check_requests
 from findings import Findings
-from reference import Reference, reference_of
+from layout import MODELS
+from people import check_people
+from reference import Reference, References
 from stand import Stand
 from store_site import Facts, read_facts
-from workload import MODEL
-
-from service.store.connection import Connection
 
 
 def check_traffic(findings: Findings, found: Facts, reference: Reference, ends: Mapping[int, int]) -> None:
@@ -57,30 +57,43 @@ def check_pool(findings: Findings, found: Facts, reference: Reference, asked: As
             for item_id, records in entrants.items()
             for record, priorities in records.items()
             if record not in pooled.get(group, set())
-            if item_id not in asked.request_of and max(priorities) > bound
+            if item_id not in asked.requests and max(priorities) > bound
         ]
     never_sent = {item_id for _, item_id in missing}
     findings.expect(len(never_sent) <= asked.never_sent, f"{missing} is missing in the pool")
 
 
-def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool) -> Findings:
+def check_all(stand: Stand, references: References, *, forgetful: bool) -> Findings:
     """Everything that must hold of a deployment at rest.
 
     Args:
         stand: at rest.
-        reference_connection: to another Redis, for the reference.
+        references: of its predictions topic.
         forgetful: whether Redis was set back to an older state, or emptied, on the way: requests that it
             has forgotten, and labels that came for them, are then reported as such.
     """
     findings = Findings()
-    records = stand.records("predictions")
-    reference = reference_of(reference_connection, records)
-    found = read_facts(stand.site(), MODEL)
-    check_traffic(findings, found, reference, stand.ends("predictions"))
-    asked = check_requests(findings, stand, forgetful=forgetful)
-    check_pool(findings, found, reference, asked)
-    refused = dead_letters(stand)
-    check_outcomes(findings, stand, reference, asked, refused, forgetful=forgetful)
+    ends, refused = stand.ends("predictions"), dead_letters(stand)
+    requests, labels = stand.records("label-requests"), stand.records("labels")
+    for model in MODELS:
+        found, reference, of_model = read_facts(stand.site(), model), references.models[model], Findings()
+        check_traffic(of_model, found, reference, ends)
+        asked = check_requests(of_model, stand, model, records=requests, forgetful=forgetful)
+        check_pool(of_model, found, reference, asked)
+        stream, items = check_labels(
+            of_model,
+            stand,
+            model,
+            records=labels,
+            reference=reference,
+            asked=asked,
+            refused=refused,
+            forgetful=forgetful,
+        )
+        if not forgetful:
+            check_people(of_model, stand, model, asked=asked, stream=stream, items=items)
+        findings.add(model, of_model)
     letters = {place: reason for place, reason in refused.items() if place[0] == "predictions"}
-    findings.expect(letters == reference.rejected, f"dead letters {letters}, expected {reference.rejected}")
+    rejected = references.rejected
+    findings.expect(letters == rejected, f"dead letters {letters}, expected {rejected}")
     return findings

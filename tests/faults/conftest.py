@@ -19,6 +19,7 @@ from kinds import KINDS
 from layout import ROLES
 from pydantic import SecretStr
 from records import Journal
+from reference import references_of
 from stand import Stand
 from trial import Fault, Trial
 from wired_kafka import WiredKafka
@@ -187,7 +188,8 @@ def endure(
             trial.run()
             stand.check_gone()
             stand.check_logs()
-            findings = check_all(stand, reference, forgetful=any(kind.forgetful for kind in kinds))
+            references = references_of(reference, stand.records("predictions"))
+            findings = check_all(stand, references, forgetful=any(kind.forgetful for kind in kinds))
             findings.problems += trial.overdrawn
         except Exception as error:
             findings.problems.append(f"{type(error).__name__}: {error}")

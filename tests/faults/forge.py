@@ -169,6 +169,10 @@ if __name__ == "__main__":
     import service.app.rounds
     import service.app.vendor_wiring  # noqa: F401  (imported for its effect, as those above)
     from service.app.cli import main
+    from service.monitoring import label_truth
+
+    # Learning of people takes most of a round's time, and trials are about what is requested and counted.
+    label_truth.IMPUTATIONS = 2  # type: ignore[misc]
 
     gc.freeze()
     command = _serve()

@@ -11,7 +11,6 @@ from typing import Any
 
 from layout import BOUNDS, MODELS
 from store_site import Facts, Record, Site, read_facts
-from workload import MODEL
 
 from service.store.connection import Connection
 from service.store.records import decode_pool_record
@@ -28,18 +27,16 @@ ALL_ITEMS = 100_000
 
 @dataclass
 class Reference:
-    """What an undisturbed process makes of the predictions.
+    """What an undisturbed process makes of the predictions of one model.
 
     Attributes:
         facts: all of them.
         entrants: of every group that is asked about and partition, by item id, the records of that item that
             were offered to its pool, with the priorities of all that were alike.
-        rejected: why each bad message is refused.
     """
 
     facts: Facts
     entrants: dict[tuple[Any, ...], dict[str, dict[bytes, list[float]]]]
-    rejected: dict[Place, str]
 
     @cached_property
     def predictions(self) -> dict[str, dict[tuple[Any, ...], int]]:
@@ -59,7 +56,20 @@ class Reference:
         return found
 
 
-def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -> Reference:
+@dataclass(frozen=True)
+class References:
+    """What an undisturbed process makes of a predictions topic.
+
+    Attributes:
+        models: by their names.
+        rejected: why each bad message is refused.
+    """
+
+    models: dict[str, Reference]
+    rejected: dict[Place, str]
+
+
+def references_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -> References:
     """Take all records of the predictions topic, undisturbed.
 
     Args:
@@ -68,11 +78,9 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
     """
     site = Site(connection, MODELS, bounds=BOUNDS, pause_window=10**9)
     step, now = site.prediction_step(), time.time()
-    model = MODELS[MODEL]
-    asked = {name: one | {"budget": {"labels": ALL_ITEMS}} for name, one in model["assessments"].items()}
     roomy = Site(
         Connection(connection.client, f"{connection.prefix}-roomy"),
-        {MODEL: model | {"assessments": asked}},
+        {name: model | {"assessments": _asking_for_all(model)} for name, model in MODELS.items()},
         bounds=BOUNDS | {"pool_items": 100 * ALL_ITEMS},
         pause_window=10**9,
     )
@@ -88,12 +96,21 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
         ("predictions", letter.place.partition, letter.place.offset, letter.index): letter.error.reason
         for letter in site.letters.kept
     }
+    models = {name: Reference(read_facts(site, name), _entrants(roomy, name)) for name in MODELS}
+    return References(models, rejected)
+
+
+def _asking_for_all(model: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one | {"budget": {"labels": ALL_ITEMS}} for name, one in model["assessments"].items()}
+
+
+def _entrants(roomy: Site, model: str) -> dict[tuple[Any, ...], dict[str, dict[bytes, list[float]]]]:
     entrants: dict[tuple[Any, ...], dict[str, dict[bytes, list[float]]]] = defaultdict(
         lambda: defaultdict(dict)
     )
-    for (*cell, record), priorities in read_facts(roomy, MODEL).priorities.items():
+    for (*cell, record), priorities in read_facts(roomy, model).priorities.items():
         entrants[tuple(cell)][decode_pool_record(record).item_id][record] = priorities
-    return Reference(read_facts(site, MODEL), entrants, rejected)
+    return entrants
 
 
 def _plain(record: Any) -> Record:

@@ -48,12 +48,13 @@ def table_of(records: Sequence[dict[str, Any]]) -> str:
                 kind.recovery_seconds.append(fault["recovery_seconds"])
                 if fault["alone"] or one_kind:
                     kind.recovery_seconds_alone.append(fault["recovery_seconds"])
-    total = {name: sum(record[name] for record in records) for name in ("predictions", "counted", "labels")}
-    requests = sum(record["requests"] for record in records)
+    counted = ("predictions", "counted", "requests", "further_requests", "labels", "gold_labels")
+    total = {name: sum(record[name] for record in records) for name in counted}
     summary = (
         f"{len(records)} trials, {sum(kind.times for kind in tried.values())} faults; "
         f"{total['predictions']:,} predictions in the topics, {total['counted']:,} counted; "
-        f"{requests:,} label requests, {total['labels']:,} labels; "
+        f"{total['requests']:,} label requests, {total['further_requests']:,} of them to a second person or "
+        f"a later one; {total['labels']:,} labels, {total['gold_labels']:,} of gold items that count; "
         f"checks that failed: {sum(len(record['problems']) for record in records)}."
     )
     lines = [

@@ -48,9 +48,11 @@ class Sender:
             thread.start()
 
     def stop_predicting(self) -> None:
-        """Send no more predictions; returns once all that were sent are acknowledged."""
+        """Send the last predictions; returns once all that were sent are acknowledged."""
         self._predicting.set()
         self._threads[0].join()
+        for partition in range(PARTITIONS["predictions"]):
+            self._send("predictions", self._workload.closing(partition), partition)
         self._producer.flush(timeout=60)
 
     def stop(self) -> None:
@@ -113,8 +115,9 @@ class Sender:
         for message in self._workload.labels(request):
             heapq.heappush(self._later, (at + message.wait_seconds, next(self._order), message))
 
-    def _send(self, kind: str, message: Message) -> None:
-        future = self._producer.send(self._stand.topic(kind), key=message.key, value=message.value)
+    def _send(self, kind: str, message: Message, partition: int | None = None) -> None:
+        topic = self._stand.topic(kind)
+        future = self._producer.send(topic, key=message.key, value=message.value, partition=partition)
         future.add_callback(lambda sent: self._acknowledge(kind, sent))
 
     def _acknowledge(self, kind: str, sent: Any) -> None:

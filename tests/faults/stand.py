@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,15 @@ from pydantic import SecretStr
 from store_site import HASH_KEY, Site
 from wired_kafka import WiredKafka
 from wires import Wires
-from workload import MODEL, Message
+from workload import Message
 
 from service.config.settings import RedisSettings
 from service.demo.servers import EmbeddedRedis
 from service.store.client import build_redis
 from service.store.connection import Connection
+
+Records = Mapping[int, Sequence[Any]]
+"""Of a topic, by partition, as the Kafka client gives them."""
 
 
 class Stand:
@@ -160,7 +163,8 @@ class Stand:
 
     def predictions_stored(self) -> bool:
         """Whether everything in the predictions topic is stored."""
-        return self.site().reader(MODEL).traffic().offsets == self.ends("predictions")
+        ends = self.ends("predictions")
+        return all(self.site().reader(model).traffic().offsets == ends for model in MODELS)
 
     def records(self, kind: str) -> dict[int, list[Any]]:
         """All records of one topic that are there now, by partition."""

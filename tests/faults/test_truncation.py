@@ -10,7 +10,7 @@ from findings import Findings
 from harness import wait_for
 from kafka import TopicPartition
 from layout import PARTITIONS
-from reference import reference_of
+from reference import references_of
 from stand import Stand
 from store_site import read_facts
 from workload import MODEL, Workload
@@ -57,8 +57,8 @@ def test_records_deleted_while_nobody_read_are_all_that_is_lost_and_are_counted(
     wait_for(stand.members[CONSUMERS[1]].ready, seconds=60, what="the second consumer up")
     left = {p: [r for r in of if r.offset < read[p] or r.offset >= firsts[p]] for p, of in records.items()}
     findings = Findings()
-    found = read_facts(stand.site(), MODEL)
-    check_traffic(findings, found, reference_of(reference, left), stand.ends("predictions"))
+    for model, expected in references_of(reference, left).models.items():
+        check_traffic(findings, read_facts(stand.site(), model), expected, stand.ends("predictions"))
     assert findings.problems == []
     lost = sum(firsts[p] - read[p] for p in firsts)
     assert sum(stand.members[name].metric(LOST) for name in CONSUMERS) == lost

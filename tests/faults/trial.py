@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import redis
 from harness import wait_for
-from layout import CONSUMERS, LEASE_SECONDS, MODELS, PARTITIONS, RESIDENTS, SCHEDULERS
+from layout import CONSUMERS, LEASE_SECONDS, MODELS, PARTITIONS, RESIDENTS, SCHEDULERS, assessments
 from sender import Sender
 from stand import Stand
-from workload import MODEL, Workload
+from workload import Workload
 
 from service.domain.errors import Unavailable
 from service.store.keys import lease_key
@@ -71,7 +71,7 @@ class Trial:
         self._faults = sorted(faults, key=lambda fault: fault.at_seconds)
         self._seconds = seconds
         self._recovering: list[_Recovery] = []
-        self._keys = stand.site().keys(MODEL)
+        self._keys = {model: stand.site().keys(model) for model in MODELS}
 
     def run(self) -> None:
         """From the start of all processes until nothing moves any more and all have stopped."""
@@ -89,7 +89,7 @@ class Trial:
     def _has_begun(self) -> bool:
         self._check_alive()
         stored = self._stored()
-        if stored is None or not self.sender.requests:
+        if stored is None or {request.model for request in self.sender.requests} != MODELS.keys():
             return False
         return all(stored[("predictions", p)] for p in range(PARTITIONS["predictions"]))
 
@@ -138,13 +138,15 @@ class Trial:
         pipeline = self.stand.redis_client.pipeline(transaction=False)
         places = [(kind, p) for kind in ("predictions", "labels") for p in range(PARTITIONS[kind])]
         for kind, partition in places:
-            key = self._keys.shard(partition) if kind == "predictions" else self._keys.labels(partition)
-            pipeline.hget(key, "next_offset")
+            for keys in self._keys.values():
+                key = keys.shard(partition) if kind == "predictions" else keys.labels(partition)
+                pipeline.hget(key, "next_offset")
         try:
-            offsets = pipeline.execute()
+            offsets = [int(offset or 0) for offset in pipeline.execute()]
         except redis.RedisError:
             return None
-        return {place: int(offset or 0) for place, offset in zip(places, offsets, strict=True)}
+        of_models = zip(*[iter(offsets)] * len(self._keys), strict=True)
+        return {place: min(each) for place, each in zip(places, of_models, strict=True)}
 
     def _led_since(self, moment: float) -> bool:
         """Whether a leader has renewed its lease since then."""
@@ -156,17 +158,18 @@ class Trial:
 
     def _watch_limits(self) -> None:
         try:
-            facts = self.stand.site().reader(MODEL).requests()
+            all_facts = {model: self.stand.site().reader(model).requests() for model in MODELS}
         except Unavailable:
             return
-        for name, settings in MODELS[MODEL]["assessments"].items():
+        for model, name, settings in assessments():
+            facts = all_facts[model]
             used = sum(count for field, count in facts.budget.items() if field.startswith(f"{name}|"))
             in_flight = sum(request.assessment == name for request in facts.open.values())
             if used > settings["budget"]["labels"]:
-                self.overdrawn.append(f"{name} used {used} labels")
+                self.overdrawn.append(f"{model}: {name} used {used} labels")
             # A leader's limit is that of its snapshot: another leader, or an older Redis, may come between.
             if in_flight > 2 * settings["max_in_flight"]:
-                self.overdrawn.append(f"{name} had {in_flight} requests in flight")
+                self.overdrawn.append(f"{model}: {name} had {in_flight} requests in flight")
 
     def _come_to_rest(self) -> None:
         """Let schedulers stop once all is asked and sent, and then the consumers once all is taken in."""
@@ -195,7 +198,7 @@ class Trial:
 
     def _outbox_is_empty(self) -> bool:
         try:
-            return int(self.stand.redis_client.hlen(self._keys.outbox)) == 0
+            return not any(self.stand.redis_client.hlen(keys.outbox) for keys in self._keys.values())
         except redis.RedisError:
             return False
 

@@ -271,6 +271,50 @@ def test_groups_that_have_no_traffic_now_keep_what_the_checkpoint_knows() -> Non
             )
 
 
+WITHOUT_DEVICES = replace(SPACE, groupings={"region": SPACE.groupings["region"]})
+
+
+def due_without_devices(entries: list[OutcomeEntry], checkpoint: EvidenceCheckpoint) -> EvidenceCheckpoint:
+    """The next checkpoint, made while one of the groupings is not configured."""
+    ledger = OutcomeLedger(WITHOUT_DEVICES)
+    ledger.fold(entries)
+    ledger.place()
+    found = due_checkpoint(
+        settings=MODEL,
+        index=index_of(ledger, [(region,) for _, region in COMBINATIONS], WITHOUT_DEVICES),
+        ledger=ledger,
+        open_requests={},
+        reference=None,
+        checkpoint=checkpoint,
+        outcome_limit=LIMIT,
+    )
+    assert found is not None
+    assert found.position > checkpoint.position
+    return found
+
+
+@pytest.mark.parametrize("meanwhile", [0, 1])
+def test_a_grouping_that_was_removed_and_is_restored_leaves_out_no_label_of_its_own(meanwhile: int) -> None:
+    both = [
+        outcome(number, right=number % 4 > 0, grouping=("region", "device")[number % 2])
+        for number in range(2 * LIMIT)
+    ]
+    checkpoint = due(ledger_of(both))
+    assert checkpoint is not None
+    before = evidence(ledger_of([]), checkpoint=checkpoint)["device"].state.labels
+    assert before.sum() > 0
+    passed = [outcome(2 * LIMIT + n, right=False, grouping="device") for n in range(meanwhile)]
+    later = [outcome(number, right=True) for number in range(3 * LIMIT, 5 * LIMIT)]
+    labelled = [each for each in both if each.assessment == "region"] + passed + later
+    restored = due_without_devices(labelled, checkpoint)
+    assert [state.grouping for state in restored.groupings] == (
+        ["region"] if meanwhile else ["region", "device"]
+    )
+    after = [outcome(number, right=True, grouping="device") for number in range(5 * LIMIT, 5 * LIMIT + 7)]
+    found = evidence(ledger_of([*passed, *after]), checkpoint=restored)["device"].state.labels
+    assert found.sum() == 7 + (0 if meanwhile else before.sum())
+
+
 def test_the_order_of_arrival_is_that_of_requests_whatever_traffic_there_is_again() -> None:
     # The south was asked about first, then the north, and then all devices.
     entries = [outcome(1, right=True, region="south"), outcome(2, right=True, region="north")]
