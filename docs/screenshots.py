@@ -1,7 +1,7 @@
 """Pictures the status page for the documentation: `python -m docs.screenshots [--url http://127.0.0.1:8400]`.
 
 Without a URL it plays the demo, and takes its pictures once the weak camera is found; then it puts a binary
-classifier behind Credence, and pictures its performance.
+classifier behind Credence, and pictures its performance; then it has digits labelled in the browser.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
+from docs.digit_desk import CLASSES, digit_desk
 from docs.spotter import spotter
 
 FOLDER = Path(__file__).parent / "images"
@@ -48,6 +49,8 @@ def main() -> None:
         picture(url, options.folder, settling_seconds=SETTLING_SECONDS)
     with spotter() as url:
         picture_performance(url, options.folder)
+    with digit_desk() as (url, token):
+        picture_labelling(url, token, options.folder)
 
 
 @contextmanager
@@ -96,6 +99,37 @@ def picture_performance(url: str, folder: Path) -> None:
             with opened(browser, url, color_scheme=scheme, **DESKTOP) as page:
                 page.get_by_role("button", name="Best").click()
                 save(page, folder / f"performance-{scheme}.png", "#performance", "#performance")
+
+
+def picture_labelling(url: str, token: str, folder: Path) -> None:
+    """Take the pictures of the labelling page: a grid of images, one image in dark colours, and a phone."""
+    with chromium() as browser:
+        with logged_in(browser, url, token, **DESKTOP) as page:
+            page.get_by_role("button", name="Grid").click()
+            page.locator(".cell").nth(11).wait_for()
+            for digit in CLASSES[:4]:
+                page.keyboard.press(digit)
+            save(page, folder / "labelling-light.png", "main", "#work")
+        with logged_in(browser, url, token, color_scheme="dark", **DESKTOP) as page:
+            page.keyboard.press("3")
+            page.locator(".last").wait_for()
+            save(page, folder / "labelling-dark.png", "main", "#work")
+        with logged_in(browser, url, token, has_touch=True, is_mobile=True, **PHONE) as page:
+            save(page, folder / "labelling-phone.png", "main", "#work")
+
+
+@contextmanager
+def logged_in(browser: Browser, url: str, token: str, **options: Any) -> Iterator[Page]:
+    """The labelling page of somebody who has an image to label."""
+    with closing(browser.new_context(reduced_motion="reduce", **options)) as context:
+        page = context.new_page()
+        page.goto(f"{url}/label/")
+        page.get_by_label("Token").fill(token)
+        page.get_by_label("Your name").fill("desk-7")
+        page.get_by_role("button", name="Log in").click()
+        page.locator("#item-title").wait_for(timeout=1000 * FINDING_SECONDS)
+        page.wait_for_function("[...document.images].every((image) => image.complete)")
+        yield page
 
 
 @contextmanager
