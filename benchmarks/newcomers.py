@@ -28,6 +28,7 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
+from service.statistics.baselines import baselines
 from service.statistics.e_processes import (
     discoveries,
     log_arrival_weights,
@@ -36,7 +37,6 @@ from service.statistics.e_processes import (
     log_e_miscalibrated,
     log_gains,
 )
-from service.statistics.grouped_e_processes import baselines
 
 ALPHA = 0.05
 THRESHOLD = 0.92

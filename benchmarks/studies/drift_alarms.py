@@ -19,8 +19,8 @@ from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT,
 from service.domain.arrays import Flags, Indices
 from service.replay.tables import Cell, Table
 from service.replay.workers import Workers
+from service.statistics.baselines import baselines
 from service.statistics.e_processes import log_e_below, log_e_declined
-from service.statistics.grouped_e_processes import baselines
 
 RULES: Final = ("posterior", "below", "declined", "change")
 

@@ -94,6 +94,12 @@ class GroupingSnapshot(GroupVerdicts):
         return None if certificate is None else np.where(self.in_certificate, certificate.labels_left, np.inf)
 
     @property
+    def changed_at(self) -> Floats:
+        """When the last change of every group was; NaN without one [G]."""
+        known = self.change_points
+        return np.array([known[name].since if name in known else np.nan for name in self.groups], np.float64)
+
+    @property
     def cost(self) -> Estimate | None:
         """Mean and interval of the expected cost, where it is known."""
         return self.confusion.cost.estimate if self.confusion and self.confusion.cost else None

@@ -53,6 +53,12 @@ class GroupVerdicts:
         return ~np.isnan(self.max_ece)
 
     @property
+    def verdict_affordable(self) -> Floats | None:
+        """Whether that time is finite, as 0 and 1 [G]; NaN without a threshold, None without a pace."""
+        seconds = self.verdict_seconds
+        return None if seconds is None else np.where(np.isnan(seconds), np.nan, np.isfinite(seconds))
+
+    @property
     def undecided(self) -> Flags:
         """Whether it has one, and more labels decide whether it meets it."""
         return self.has_min_accuracy & ~self.low & ~self.meets

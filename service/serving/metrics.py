@@ -65,6 +65,11 @@ def highest(_: OtherGroups, values: Numbers) -> float | None:
     return float(finite.max()) if finite.size else None
 
 
+def shared(_: OtherGroups, values: Numbers) -> float | None:
+    """Group `other` shows the value that all its groups have, if they have the same one."""
+    return float(values[0]) if bool((values == values[0]).all()) else None
+
+
 def total(_: OtherGroups, values: Numbers) -> float:
     """Group `other` shows the sum over its groups."""
     return float(values.sum())

@@ -15,12 +15,12 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Floats
+from service.statistics.baselines import baselines
 from service.statistics.change_points import FEWEST, LEAST_KEPT, LEVEL_LABELS, RARER
 from service.statistics.curve_fit import POINTS
 from service.statistics.curves import LearnedCurve
 from service.statistics.e_detector import MORE_ERRORS, log_ratios, log_unstaked
 from service.statistics.e_processes import log_arrival_weights, log_e_below
-from service.statistics.grouped_e_processes import baselines
 from service.statistics.laplace import log_t
 
 _SINCE: Final[Floats] = np.array(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.baselines import baselines, thresholds_of_baselines
 from service.statistics.e_detector import advance_bets, log_wealth_of_bets, no_bets
 from service.statistics.e_processes import (
     confidence_sequence,
@@ -33,7 +33,6 @@ STATE: Final = (
     *("baseline", "held_to", "gains", "bets", "met", "met_target"),
 )  # columns of a checkpoint, from which evidence is continued when its labels are gone
 _AT_ONCE: Final = 1 << 16  # labels per portion; the last group may exceed it
-_NEAR_END: Final = 1e-6  # a reference's bound is clipped to be this far from 0 and 1
 
 
 class Tally(NamedTuple):
@@ -204,7 +203,7 @@ def assess_evidence(
     for some in fresh.portions():
         columns["gains"] += log_gains(some.scores, some.correct, some.groups, count, some.unanswered)
 
-    held_to = columns["held_to"] = _held_to(thresholds, wrong_labels)
+    held_to = columns["held_to"] = thresholds_of_baselines(thresholds, wrong_labels)
     # Checkpoints of earlier versions do not say which threshold it was.
     is_kept = base.is_closed & (np.isnan(base.held_to) | (base.held_to == held_to))
     moved = (restarted & ~is_kept) | (tally.reference_labels != before.reference_labels)
@@ -232,14 +231,6 @@ def assess_evidence(
     some = (changed | restarted) & (tally.labels + tally.reference_labels > 0)
     _conclude(columns, tally, some, thresholds=thresholds, alpha=alpha, wrong_labels=wrong_labels)
     return GroupEvidence(**columns)
-
-
-def _held_to(thresholds: Floats, wrong_labels: WrongLabels) -> Floats:
-    """What the baseline of every group is held to, if its reference reached it; 0 without a threshold [G]."""
-    # A baseline does not change with a learned bound, and so cannot be held to what follows from it.
-    if wrong_labels.is_learned:
-        return np.zeros(len(thresholds))
-    return np.nan_to_num(thresholds * (1 - (wrong_labels.most_of_correct or 0.0)))
 
 
 def _conclude(
@@ -288,20 +279,3 @@ def _conclude(
     columns["declined"][which] = np.where(compared, declined, np.nan)
     wealth = log_wealth_of_bets(columns["bets"][which], some.now_labels)
     columns["changed"][which] = np.where(compared, wealth, np.nan)
-
-
-def baselines(
-    correct: Floats, wrong: Floats, *, alpha: Floats, fixed: bool, threshold: Floats | float
-) -> Floats:
-    """Lower bounds of accuracies in the reference; NaN for groups without a label in it.
-
-    If the number of labels was fixed in advance, by Clopper and Pearson (1934); else by a confidence
-    sequence. A group that reached the threshold there is also held to it; it is one number, or [G], and 0
-    without one. Counts are [G], and each bound fails with the probability `alpha` [G].
-    """
-    if fixed:
-        lower = np.where(correct > 0, special.betaincinv(np.maximum(correct, 1), wrong + 1, alpha), 0.0)
-    else:
-        lower, _ = confidence_sequence(correct, wrong, 1 - alpha)
-    lower = np.where(correct >= threshold * (correct + wrong), np.maximum(lower, threshold), lower)
-    return np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)

@@ -198,3 +198,16 @@ def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) ->
 def test_a_budget_that_never_renews_shows_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
     expect(page.locator("#detail")).to_contain_text("No budget renews.")
+
+
+def test_where_thresholds_differ_every_group_has_its_own_target(shown: Shown) -> None:
+    groups = {"dog": {"min_accuracy": 0.65}, "owl": {"min_accuracy": None}}
+    alerts = {"min_accuracy": 0.8, "groupings": {"class": {"groups": groups}}}
+    page = shown(snapshot(100, alerts=alerts), "/?model=m&grouping=class&group=dog")
+    table = page.locator("table.groups")
+    expect(table.locator("thead")).to_contain_text("Target")
+    expect(table.locator("thead")).to_contain_text("P(below target)")
+    for group, target in {"cat": "80%", "dog": "65%", "owl": "none"}.items():
+        expect(table.locator("tr.row", has_text=group)).to_contain_text(target)
+    expect(page.locator(".legend").first).to_contain_text("target of the group: 65% to 80%")
+    expect(page.locator("#detail")).to_contain_text("accuracy is below 65%")

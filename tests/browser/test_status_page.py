@@ -264,28 +264,7 @@ def test_the_skip_link_comes_first_and_leads_to_the_problems(visit: Open) -> Non
     expect(page.locator("main")).to_be_focused()
 
 
-def with_a_lower_target_in_the_north(route: Route) -> None:
-    """Answers as the server does, but the north has a threshold of its own."""
-    reply = route.fetch()
-    table = reply.json()
-    for group in table["groups"]:
-        if group["group"] == "north":
-            group["min_accuracy"] = 0.7
-    route.fulfill(response=reply, json=table)
-
-
 def test_where_groups_share_a_target_the_column_names_it(visit: Open) -> None:
     table = visit("/?model=sorter&grouping=region").locator("table.groups")
     expect(table).to_contain_text("P(below 80%)")
     expect(table.locator("thead")).not_to_contain_text("Target")
-
-
-def test_where_groups_differ_every_row_has_its_own_target(page: Page, visit: Open) -> None:
-    page.route("**/api/v1/models/sorter/groups?*", with_a_lower_target_in_the_north)
-    found = visit("/?model=sorter&grouping=region")
-    table = found.locator("table.groups")
-    expect(table.locator("thead")).to_contain_text("Target")
-    expect(table.locator("thead")).to_contain_text("P(below target)")
-    expect(table.locator("tr.row", has_text="north")).to_contain_text("70%")
-    expect(table.locator("tr.row", has_text="south")).to_contain_text("80%")
-    expect(found.locator(".legend")).to_contain_text("target of the group: 70% to 80%")

@@ -6,42 +6,30 @@ that `credence status` prints. Measures of evidence and drift are beside their d
 
 from __future__ import annotations
 
-import math
 from operator import attrgetter
 
 import numpy as np
 from pydantic import Field
 
-from service.domain.arrays import Floats, Ints
+from service.domain.arrays import Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.serving.documents.evidence import GroupEvidenceState
 from service.serving.documents.words import cell_of_interval, cell_of_verdict
-from service.serving.metric_selection import OtherGroups
 from service.serving.metrics import (
     GROUP_LABELS,
     Column,
     Measures,
     Metric,
     MetricTable,
-    Numbers,
     highest,
     interval,
     metrics_of,
+    shared,
     total,
 )
 
 measure = Measures[GroupingSnapshot]()
-
-
-def _shared(_: OtherGroups, thresholds: Numbers) -> float | None:
-    """The threshold of several groups, if they have the same one."""
-    return float(thresholds[0]) if (thresholds == thresholds[0]).all() else None
-
-
-def _is_affordable(seconds: Floats | None) -> Floats | None:
-    """Whether a time is finite [G], as numbers; NaN where none is needed."""
-    return None if seconds is None else np.where(np.isnan(seconds), np.nan, np.isfinite(seconds))
 
 
 class ChangePointState(Document):
@@ -162,7 +150,7 @@ class GroupState(Document):
             "credence_group_min_accuracy_ratio",
             "ratio",
             "The group's configured threshold of accuracy: its own, else its grouping's, else alerts.min_accuracy. Absent without one, and for `other` if its groups differ.",
-            other=_shared,
+            other=shared,
         ),
         description="its threshold of accuracy: its own, that of its grouping, or alerts.min_accuracy; null without one",
         column=Column("target %", lambda group: f"{100 * group.min_accuracy:g}", is_of_unlike=True),
@@ -211,7 +199,7 @@ class GroupState(Document):
         description="time until then with the budgets that renew; null beyond ten years, or if none renews",
     )
     verdict_affordable: bool | None = measure(
-        lambda grouping: _is_affordable(grouping.verdict_seconds),
+        lambda grouping: grouping.verdict_affordable,
         description="whether the budgets that renew suffice for a verdict within ten years; null if none renews, or without a threshold",
     )
     certificate_labels: float | None = measure(
@@ -249,7 +237,7 @@ class GroupState(Document):
             "credence_group_max_ece_ratio",
             "ratio",
             "The group's configured maximum of the expected calibration error: its own, else its grouping's, else alerts.max_ece. Absent without one, and for `other` if its groups differ.",
-            other=_shared,
+            other=shared,
         ),
         description="its maximum of the calibration error: its own, that of its grouping, or alerts.max_ece; null without one",
     )
@@ -296,18 +284,10 @@ class GroupState(Document):
     )
 
 
-def _changed_at(grouping: GroupingSnapshot) -> Floats:
-    times = (
-        grouping.change_points[name].since if name in grouping.change_points else math.nan
-        for name in grouping.groups
-    )
-    return np.fromiter(times, np.float64, count=len(grouping.groups))
-
-
 # fmt: off
 GROUPS = MetricTable[GroupingSnapshot](GROUP_LABELS, (
     *metrics_of(GroupState),
-    Metric("credence_group_change_point_timestamp_seconds", "seconds", "Time of the first prediction after the last change point of the group's accuracy, estimated from labels; labels from before it are down-weighted. Absent if a change is less probable than not, and for `other`.", _changed_at),
+    Metric("credence_group_change_point_timestamp_seconds", "seconds", "Time of the first prediction after the last change point of the group's accuracy, estimated from labels; labels from before it are down-weighted. Absent if a change is less probable than not, and for `other`.", lambda grouping: grouping.changed_at),
 ))
 LABELS_BY_OUTCOME = MetricTable[Ints]((*GROUP_LABELS, "outcome"), (
     Metric("credence_group_labels", "labels", "Labelled predictions in the group, requested by any assessment, by outcome: correct or incorrect.", lambda labels: labels, other=total),
