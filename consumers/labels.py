@@ -52,6 +52,7 @@ class _Partition:
     Attributes:
         position: offset up to which labels are applied.
         batches: batches ever applied, by model, as Redis counts them; None after a reply was lost.
+        stored: the offset that Redis has stored, by model; None before the first one.
         counted: offset of the last record that the bad message limit has counted.
         flushed_position: position at the last flush; None before the first one.
         flushed_at: when that was, in monotonic seconds.
@@ -59,6 +60,7 @@ class _Partition:
 
     position: int
     batches: dict[str, int | None]
+    stored: dict[str, int | None]
     counted: int = -1
     flushed_position: int | None = None
     flushed_at: float = 0.0
@@ -101,7 +103,8 @@ class LabelStep:
         progress = {name: store.progress(partition) for name, store in self.stores.items()}
         start = min((offset for offset, _ in progress.values() if offset is not None), default=default_offset)
         batches: dict[str, int | None] = {name: count for name, (_, count) in progress.items()}
-        self._partitions[partition] = _Partition(start, batches)
+        stored = {name: offset for name, (offset, _) in progress.items()}
+        self._partitions[partition] = _Partition(start, batches, stored)
         return start
 
     def revoke(self, partition: int) -> None:
@@ -218,7 +221,9 @@ class LabelStep:
                     raise FlushRefused(
                         f"a reply on labels of partition {partition} was lost; read on from the stored offset"
                     )
-                store.store_offset(partition, state.position, batches=batches)
+                before = state.stored[name]
+                store.store_offset(partition, state.position, batches=batches, before=before)
+                state.stored[name] = state.position
             state.flushed_position, state.flushed_at = state.position, now
         return state.position
 

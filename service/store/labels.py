@@ -116,14 +116,15 @@ class LabelStore(ModelStore):
             tallies = self._connection.client.hgetall(self._keys.tallies)
         return sum(int(count) for event, count in tallies.items() if event.startswith(b"answered|"))
 
-    def store_offset(self, partition: int, offset: int, *, batches: int) -> None:
-        """Store the offset of the first label that is not applied yet.
+    def store_offset(self, partition: int, offset: int, *, batches: int, before: int | None = None) -> None:
+        """Store the offset of the first label that is not applied yet; `before` is the one that was stored.
 
         Raises:
-            FlushRefused: Redis knows another number of applied batches: it lost some, or another consumer
-                applies labels of this partition too.
+            FlushRefused: Redis knows another number of applied batches, or a lower offset: it lost some, or
+                another consumer applies labels of this partition too.
         """
-        reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
+        known: list[Argument] = [offset, batches, "" if before is None else before]
+        reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], known)
         if reply != b"ok":
             raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")
 

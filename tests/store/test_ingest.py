@@ -567,6 +567,22 @@ def test_labels_after_a_crash_are_applied_again_without_harm(site_with_requests:
     )
 
 
+def test_an_emptied_redis_loses_no_labels_of_a_model_beside_one_that_never_had_any(
+    connection: Connection,
+) -> None:
+    model = {"classes": ["cat", "dog"]}
+    site = Site(connection, {"a-model-without-labels": model, "m": model})
+    step = site.label_step()
+    step.assign(0, 0)
+    step.process(0, [label(0)], NOW)
+    assert step.flush(0, NOW) == 1
+    restore(connection, {})
+    step.process(0, [label(1)], NOW)
+    with pytest.raises(FlushRefused):
+        step.flush(0, NOW)
+    assert site.label_step().assign(0, 0) == 0
+
+
 def test_labels_wait_for_redis_and_are_then_applied_once(
     redis_server: EmbeddedRedis, connection: Connection, site_with_requests: Site
 ) -> None:
