@@ -36,7 +36,8 @@ def forecast(settings: Settings, model: str, assessment: AssessmentSettings) -> 
     for a month, and neither scores nor classes show the fault.
     """
     threshold = settings.models[model].alerts.min_accuracy
-    no_groups = assessment.asked_grouping in {SCORE_BIN, POSITIVE_SCORE}
+    # Labels of strata are no evidence of accuracies.
+    no_groups = assessment.asked_grouping in {SCORE_BIN, POSITIVE_SCORE} or assessment.task == "error_rates"
     if (
         threshold is None
         or assessment.budget.per_days is None

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from service.config.model import ModelSettings
 from service.domain.request_order import NO_PLACE, request_place
-from service.monitoring.model_evidence import first_open, open_places
-from service.monitoring.outcome_rows import SharedDraws
+from service.monitoring.open_places import first_open, open_places
+from service.monitoring.shared_draws import SharedDraws
 from service.store.requests import OpenRequest
 
 REGION, DEVICE = ("region", "north"), ("device", "d1")
