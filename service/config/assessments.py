@@ -225,7 +225,7 @@ class ErrorRateSettings(PolicySettings):
     metric: Metric = "error_rates"
     """always `error_rates`"""
     policy: Policy = "adaptive"
-    """how the groups that are labelled next are chosen: `adaptive` or `random`"""
+    """how the groups, and strata of these, that are labelled next are chosen: `adaptive` or `random`"""
     positive_class: ClassName
     """the positive class, one of the model's classes; the same in all assessments of error rates"""
     rate: LabelledRate = "false_positive_rate"
