@@ -40,6 +40,10 @@ MOST = 1_600
 """Labels of a run, at the most."""
 RARE = World((0.02, 0.02), (0.7, 0.6), (0.02, 0.02))
 RARE_LABELS = (200, 400)
+RARE_BINS: dict[str, int | list[float]] = {
+    "10 score bins": 10,
+    "fine score bins": [0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999],
+}
 CLASSES = ("keep", "flag")
 NOW = 1_800_000_000.0
 _AT_ONCE = 20
@@ -99,8 +103,9 @@ def _scored(
     return Items(groups, positive, selected, np.where(selected, chance, 1 - chance))
 
 
-def _settings(policy: str, more: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(policy: str, bins: int | list[float], more: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        "score_bins": bins,
         "classes": list(CLASSES),
         "traffic_half_life_days": None,
         "draw_half_life_hours": None,
@@ -134,12 +139,18 @@ def _records(items: Items) -> list[Record]:
 
 
 def snapshots(
-    policy: str, items: Items, rng: np.random.Generator, redis_url: str, **more: Any
+    policy: str,
+    items: Items,
+    rng: np.random.Generator,
+    redis_url: str,
+    *,
+    bins: int | list[float] = 10,
+    **more: Any,
 ) -> Iterator[tuple[int, ErrorRatesSnapshot]]:
-    """Labels, and what is known by then, after every round; `more` are further settings."""
+    """Labels, and what is known by then, after every round; `more` are further keys of the assessment."""
     order = rng.permutation(ITEMS)
     items = Items(items.groups[order], items.positive[order], items.selected[order], items.scores[order])
-    with open_site(settings_of(_settings(policy, more), redis_url), rng) as site:
+    with open_site(settings_of(_settings(policy, bins, more), redis_url), rng) as site:
         site.take_in([_records(items)], NOW)
         answered, snapshot = 0, site.refresh(NOW)
         while True:
@@ -243,16 +254,15 @@ def _plain(items: Items, rng: np.random.Generator) -> float:
 def of_rare(runs: int, redis_url: str) -> Table:
     """How well recall by group is known where one item in 50 is positive."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for policy in POLICIES:
-        widths = []
-        for seed in range(runs):
-            items = of_world(RARE, np.random.default_rng(seed))
-            found = snapshots(
-                *(policy, items, np.random.default_rng((1, seed)), redis_url), rate="true_positive_rate"
-            )
-            known = [each.rates["true_positive_rate"].estimate for each in _after(RARE_LABELS, found)]
-            widths.append([100 * float((each.upper - each.lower).mean()) for each in known])
-        rows.append((policy, tuple(float(width) for width in np.mean(widths, axis=0))))
+    for name, bins in RARE_BINS.items():
+        for policy in POLICIES:
+            widths = []
+            for seed in range(runs):
+                items, rng = of_world(RARE, np.random.default_rng(seed)), np.random.default_rng((1, seed))
+                found = snapshots(policy, items, rng, redis_url, bins=bins, rate="true_positive_rate")
+                known = [each.rates["true_positive_rate"].estimate for each in _after(RARE_LABELS, found)]
+                widths.append([100 * float((each.upper - each.lower).mean()) for each in known])
+            rows.append((f"{policy}, {name}", tuple(float(width) for width in np.mean(widths, axis=0))))
     title = f"width of the 95% interval of recall by group, points, where 1 in 50 is positive: {runs} runs"
     return Table(title, "policy", tuple(f"{count} labels" for count in RARE_LABELS), rows)
 
