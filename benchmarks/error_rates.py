@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from benchmarks.arriving_traffic import confirmed as confirmed_of_traffic
+from benchmarks.arriving_traffic import null_traffic
 from service.domain.arrays import Floats
 from service.replay.rate_runs import WAYS, RateItems, RateQuestion, Way, label_items, run_rates, true_rates
 from service.replay.tables import Cell, Table, print_tables
@@ -28,6 +30,8 @@ ALPHA = 0.05
 AT_ONCE = 50
 """Runs that advance together."""
 RATE = RATES["false_positive_rate"]
+FIRST, PER_LABEL = 300, 5
+"""Predictions of a group whose traffic is counted: before the first label, and with every label."""
 
 
 class World(NamedTuple):
@@ -145,6 +149,34 @@ def of_nulls(runs: int, budget: int, seed: int) -> Table:
     return Table(title, "false positive rates", ("runs", "%"), rows)
 
 
+def of_traffic(runs: int, budget: int, seed: int) -> Table:
+    """False confirmations about traffic that arrives while labels are drawn."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for name, (world, difference) in NULLS.items():
+        for moves in (False, True):
+            rng = np.random.default_rng((seed, moves))
+            traffic = null_traffic(
+                make_items(world, rng), RATE, first=FIRST, per_label=PER_LABEL, moves=moves, rng=rng
+            )
+            false = 0
+            for first in range(0, runs, AT_ONCE):
+                found = confirmed_of_traffic(
+                    *(traffic, RATE, difference),
+                    runs=min(AT_ONCE, runs - first),
+                    budget=budget,
+                    alpha=ALPHA,
+                    rng=rng,
+                )
+                false += int(np.isfinite(found).sum())
+            how = "shares that move" if moves else "shares that stay"
+            rows.append((f"{name}, {how}", (float(false), 100 * false / runs)))
+    title = (
+        f"runs with a false confirmation within {budget:,} labels, of {FIRST} predictions of each group, and "
+        f"{PER_LABEL} with every label: alpha {ALPHA}, {runs} runs"
+    )
+    return Table(title, "false positive rates", ("runs", "%"), rows)
+
+
 def of_coverage(runs: int, seed: int) -> Table:
     """How often the intervals of both groups hold at once, and that of their difference."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -198,6 +230,7 @@ def main() -> None:
 TABLES: dict[str, Callable[[argparse.Namespace], Table]] = {
     "gaps": lambda options: of_gaps(options.runs, options.seed),
     "nulls": lambda options: of_nulls(options.false_runs, options.most, options.seed),
+    "traffic": lambda options: of_traffic(options.false_runs, options.most, options.seed),
     "coverage": lambda options: of_coverage(options.coverage_runs, options.seed),
 }
 

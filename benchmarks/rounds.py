@@ -36,8 +36,9 @@ from service.app.wiring import label_store, model_keys, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.grouping_pool import Sketch
+from service.monitoring.item_drawer import Pooled
 from service.monitoring.monitor import ModelMonitor
-from service.monitoring.request_builder import Pooled, RequestBuilder, VendorAssignment
+from service.monitoring.request_builder import RequestBuilder, VendorAssignment
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
@@ -217,9 +218,14 @@ class Site:
             client.hset(self.keys.pool(0), SPARE_POOL, sketch.encode())
             draws = [
                 builder.request(
-                    Pooled(0, SPARE_POOL, item_hash, item),
+                    Pooled(
+                        0,
+                        SPARE_POOL,
+                        item_hash,
+                        item,
+                        self._group(item, model.assessments[name].asked_grouping),
+                    ),
                     name,
-                    self._group(item, model.assessments[name].asked_grouping),
                     now=self.now,
                 )
                 for item_hash, item in zip(hashes, items, strict=True)

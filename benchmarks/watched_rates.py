@@ -1,21 +1,23 @@
-"""How often the intervals of error rates hold, through the service's own path.
+"""How often intervals of error rates hold, and how soon gaps are confirmed, through the service's own path.
 
 python -m benchmarks.watched_rates
 
 Classifiers of known truth with two to six groups, whose scores may be too sure. Predictions and labels pass
-through consumers' steps, Redis and rounds. Labels are requested by the policy `adaptive`, or at random.
+through consumers' steps, Redis and rounds. Labels are requested by the policy `adaptive`, or at random. What
+is `plain` is evidence from labels of random items that uses nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from scipy import special
 
+from benchmarks.error_rates import ALPHA, DIFFERENT, RATE, SIZES, World
 from benchmarks.flushes import Record
 from benchmarks.site import MODEL, Site, open_site, settings_of
 from service.demo.servers import EmbeddedRedis
@@ -23,12 +25,25 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.domain.assessments import RateName
 from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.replay.tables import Cell, Table, print_tables
+from service.statistics.rates.evidence import LIMITS
+from service.statistics.rates.gaps import log_e_any_difference
+from service.statistics.rates.label_evidence import Capital, LabelEvidence
 from service.statistics.rates.measures import RATES
 from service.store.labels import LabelEvent
 
 LABELS = (60, 120, 240)
 POLICIES = ("adaptive", "random")
+TABLES = ("coverage", "gaps", "rare")
 ITEMS = 5_000
+GAP = 0.05
+MOST = 1_600
+"""Labels of a run, at the most."""
+RARE = World((0.02, 0.02), (0.7, 0.6), (0.02, 0.02))
+RARE_LABELS = (200, 400)
+RARE_BINS: dict[str, int | list[float]] = {
+    "10 score bins": 10,
+    "fine score bins": [0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999],
+}
 CLASSES = ("keep", "flag")
 NOW = 1_800_000_000.0
 _AT_ONCE = 20
@@ -58,18 +73,39 @@ def made(rng: np.random.Generator) -> Items:
     count = int(groups.max()) + 1
     base = rng.uniform(0.05, 0.6, count)
     recall, false = rng.uniform(0.4, 0.95, count), rng.uniform(0.03, 0.45, count)
+    slope = float(np.exp(rng.normal(0, 0.5)))
+    return _scored(groups, base, recall, false, slope=slope, shift=float(rng.normal(0, 0.5)), rng=rng)
+
+
+def of_world(world: World, rng: np.random.Generator) -> Items:
+    """Two groups with about these rates, whose scores are right as probabilities."""
+    groups = (np.arange(ITEMS) >= ITEMS * SIZES[0] / sum(SIZES)).astype(np.intp)
+    return _scored(groups, *(np.array(each) for each in world), slope=1.0, shift=0.0, rng=rng)
+
+
+def _scored(
+    groups: Indices,
+    base: Floats,
+    recall: Floats,
+    false: Floats,
+    *,
+    slope: float,
+    shift: float,
+    rng: np.random.Generator,
+) -> Items:
+    """Items of groups with these shares of positive items and rates [G]; slope and shift are of logits."""
     positive = rng.random(ITEMS) < base[groups]
     high, low = special.ndtri(recall), special.ndtri(false)
     latent = rng.normal(np.where(positive, high[groups], low[groups]))
     logits = special.logit(base) + (high - low) * -(high + low) / 2
-    slope = np.exp(rng.normal(0, 0.5)) * (high - low)[groups]
-    chance = special.expit(logits[groups] + slope * latent + rng.normal(0, 0.5))
+    chance = special.expit(logits[groups] + slope * (high - low)[groups] * latent + shift)
     selected = latent > 0
     return Items(groups, positive, selected, np.where(selected, chance, 1 - chance))
 
 
-def _settings(policy: str) -> dict[str, Any]:
+def _settings(policy: str, bins: int | list[float], more: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        "score_bins": bins,
         "classes": list(CLASSES),
         "traffic_half_life_days": None,
         "draw_half_life_hours": None,
@@ -82,6 +118,7 @@ def _settings(policy: str) -> dict[str, Any]:
                 "policy": policy,
                 "budget": {"labels": 100_000},
                 "max_in_flight": _AT_ONCE,
+                **more,
             }
         },
     }
@@ -102,24 +139,35 @@ def _records(items: Items) -> list[Record]:
 
 
 def snapshots(
-    policy: str, seed: int, labels: Sequence[int], redis_url: str
-) -> Iterator[tuple[Items, ErrorRatesSnapshot]]:
-    """What is known after each number of labels."""
-    rng = np.random.default_rng(seed)
-    items = made(rng)
+    policy: str,
+    items: Items,
+    rng: np.random.Generator,
+    redis_url: str,
+    *,
+    bins: int | list[float] = 10,
+    **more: Any,
+) -> Iterator[tuple[int, ErrorRatesSnapshot]]:
+    """Labels, and what is known by then, after every round; `more` are further keys of the assessment."""
     order = rng.permutation(ITEMS)
     items = Items(items.groups[order], items.positive[order], items.selected[order], items.scores[order])
-    with open_site(settings_of(_settings(policy), redis_url), rng) as site:
+    with open_site(settings_of(_settings(policy, bins, more), redis_url), rng) as site:
         site.take_in([_records(items)], NOW)
-        answered = 0
-        for count in labels:
-            while answered < count:
-                answered += _answer(site, items, rng)
-            yield items, site.refresh(NOW).error_rates["fair"]
+        answered, snapshot = 0, site.refresh(NOW)
+        while True:
+            answered += _answer(site, items, rng)
+            snapshot = site.refresh(NOW)
+            yield answered, snapshot.error_rates["fair"]
+
+
+def _after(
+    labels: Sequence[int], rounds: Iterator[tuple[int, ErrorRatesSnapshot]]
+) -> Iterator[ErrorRatesSnapshot]:
+    """What is known after each number of labels."""
+    for count in labels:
+        yield next(known for answered, known in rounds if answered >= count)
 
 
 def _answer(site: Site, items: Items, rng: np.random.Generator) -> int:
-    site.refresh(NOW)
     events = [
         LabelEvent(
             one["request_id"],
@@ -156,13 +204,74 @@ def _row(items: Items, found: ErrorRatesSnapshot) -> list[float]:
     return [*row, mean - apart, upper - lower]
 
 
+def _rows(policy: str, seed: int, labels: Sequence[int], redis_url: str) -> list[list[float]]:
+    rng = np.random.default_rng(seed)
+    items = made(rng)
+    return [_row(items, known) for known in _after(labels, snapshots(policy, items, rng, redis_url))]
+
+
+def of_gaps(runs: int, redis_url: str) -> Table:
+    """Labels until a gap of .45 against .25 is confirmed to be above 5 points."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for name, world in DIFFERENT.items():
+        taken: dict[str, list[float]] = {way: [] for way in (*POLICIES, "plain")}
+        for seed in range(runs):
+            items = of_world(world, np.random.default_rng(seed))
+            for policy in POLICIES:
+                found = snapshots(
+                    *(policy, items, np.random.default_rng((1, seed)), redis_url),
+                    max_differences={RATE.name: GAP},
+                )
+                taken[policy].append(next(count for count, known in found if _is_confirmed(known, count)))
+            taken["plain"].append(_plain(items, np.random.default_rng((2, seed))))
+        means = [float(np.mean(taken[way])) for way in taken]
+        rows.append((name, (*means, means[0] / means[2])))
+    title = (
+        f"labels until a gap of .45 against .25 is confirmed to be above {100 * GAP:g} points: {runs} runs"
+    )
+    return Table(title, "groups", (*POLICIES, "plain", "adaptive / plain"), rows)
+
+
+def _is_confirmed(known: ErrorRatesSnapshot, count: int) -> bool:
+    proof = known.rates[RATE.name].proof
+    return count >= MOST or (proof is not None and proof.difference_confirmed)
+
+
+def _plain(items: Items, rng: np.random.Generator) -> float:
+    """Labels of random items until the gap is confirmed by nothing but these."""
+    order, counts = rng.permutation(ITEMS), np.zeros((2, 2, 2))
+    for count in range(_AT_ONCE, MOST + 1, _AT_ONCE):
+        some = order[count - _AT_ONCE : count]
+        place = items.groups[some], items.positive[some].astype(int), items.selected[some].astype(int)
+        np.add.at(counts, place, 1)
+        capital = Capital.of_sample(RATE, LIMITS, counts, np.zeros((2, 2)))
+        evidence = LabelEvidence.of(RATE, LIMITS, capital)
+        if log_e_any_difference(evidence, GAP)[0] >= -np.log(ALPHA):
+            return float(count)
+    return float(MOST)
+
+
+def of_rare(runs: int, redis_url: str) -> Table:
+    """How well recall by group is known where one item in 50 is positive."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for name, bins in RARE_BINS.items():
+        for policy in POLICIES:
+            widths = []
+            for seed in range(runs):
+                items, rng = of_world(RARE, np.random.default_rng(seed)), np.random.default_rng((1, seed))
+                found = snapshots(policy, items, rng, redis_url, bins=bins, rate="true_positive_rate")
+                known = [each.rates["true_positive_rate"].estimate for each in _after(RARE_LABELS, found)]
+                widths.append([100 * float((each.upper - each.lower).mean()) for each in known])
+            rows.append((f"{policy}, {name}", tuple(float(width) for width in np.mean(widths, axis=0))))
+    title = f"width of the 95% interval of recall by group, points, where 1 in 50 is positive: {runs} runs"
+    return Table(title, "policy", tuple(f"{count} labels" for count in RARE_LABELS), rows)
+
+
 def table(runs: int, labels: Sequence[int], redis_url: str) -> Table:
     """Coverage and precision by policy and number of labels."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for policy in POLICIES:
-        found = np.array(
-            [[_row(*each) for each in snapshots(policy, seed, labels, redis_url)] for seed in range(runs)]
-        )
+        found = np.array([_rows(policy, seed, labels, redis_url) for seed in range(runs)])
         for at, count in enumerate(labels):
             of = found[:, at]
             error = float(np.sqrt(np.nanmean(of[:, -2] ** 2)))
@@ -187,13 +296,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure how often the intervals of error rates hold.")
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--labels", type=int, nargs="+", default=LABELS, help="numbers of labels to look at")
+    parser.add_argument("--table", choices=TABLES, action="append", help="repeatable (default: all)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     options = parser.parse_args()
     with EmbeddedRedis() as server:
-        found = table(options.runs, options.labels, server.url)
-    print_tables([found], as_json=options.json, as_markdown=options.markdown)
+        make = {
+            "coverage": lambda: table(options.runs, options.labels, server.url),
+            "gaps": lambda: of_gaps(options.runs, server.url),
+            "rare": lambda: of_rare(options.runs, server.url),
+        }
+        found = [make[name]() for name in options.table or TABLES]
+    print_tables(found, as_json=options.json, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

@@ -82,14 +82,16 @@ def _model_lines(settings: Settings, name: str, gold: Sequence[GoldItem]) -> Ite
     model, space = settings.models[name], settings.cell_space(name)
     yield (
         f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
-        f"groupings {', '.join(space.groupings)}"
+        f"groupings {', '.join(name for name, by in space.groupings.items() if not by.is_internal)}"
     )
     yield from _table_lines(space, settings.bounds.table_bytes)
     pools = asked_pools(settings, name, space)
     sizes = pool_sizes(settings, name, pools)
     for grouping, pool in pools.items():
+        by = space.groupings[grouping]
+        pooled = f"{by.attribute}, by prediction and score" if by.is_internal else grouping
         yield (
-            f"  pool of {grouping}: up to {sizes.wanted[pool]} items per group and partition, "
+            f"  pool of {pooled}: up to {sizes.wanted[pool]} items per group and partition, "
             f"and up to {sizes.capacity // len(pools)} in all groups together"
         )
     yield from _join_lines(settings, name)
@@ -113,7 +115,7 @@ def _assessment_lines(
     window = "in total" if budget.per_days is None else _every(budget.per_days)
     yield (
         f"  assessment {name}: {question(assessment)} "
-        f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
+        f"Requests labels by {assessment.chosen_grouping} ({chooser(assessment)}); "
         f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
         f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
     )

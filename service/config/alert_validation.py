@@ -26,7 +26,8 @@ def alert_problems(settings: Settings, name: str) -> Problems:
     if not model.labels_per_item.may_err and model.alerts.min_reliability is not None:
         problem = f"needs labels that may be wrong: set models.{name}.labels_per_item, or remove it"
         problems.append((f"{at}.min_reliability", problem))
-    known = settings.cell_space(name).groupings
+    all_groupings = settings.cell_space(name).groupings
+    known = {key: by for key, by in all_groupings.items() if not by.is_internal}
     for grouping, thresholds in model.alerts.groupings.items():
         here = f"{at}.groupings.{grouping}"
         if grouping not in known:

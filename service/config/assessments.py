@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from service.config.budget import Budget
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
 from service.domain.assessments import METRICS, Aim, LabelledRate, Metric, Policy, RateName, Task
-from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, stratum_grouping
 from service.domain.groupings import ALL
 
 Extreme = Literal["lowest", "highest"]
@@ -98,8 +98,13 @@ class AssessmentSettings(Frozen):
 
     @property
     def asked_grouping(self) -> str:
-        """The grouping in which labels are requested: score bins for overall accuracy."""
+        """The grouping within whose groups labels are drawn evenly: score bins for overall accuracy."""
         return self.asks_by or (SCORE_BIN if self.metric == "overall_accuracy" else self.grouping)
+
+    @property
+    def chosen_grouping(self) -> str:
+        """The grouping whose groups are chosen for labels."""
+        return self.asked_grouping
 
 
 class PolicySettings(AssessmentSettings):
@@ -220,7 +225,7 @@ class ErrorRateSettings(PolicySettings):
     metric: Metric = "error_rates"
     """always `error_rates`"""
     policy: Policy = "adaptive"
-    """how the groups that are labelled next are chosen: `adaptive` or `random`"""
+    """how the groups, and strata of these, that are labelled next are chosen: `adaptive` or `random`"""
     positive_class: ClassName
     """the positive class, one of the model's classes; the same in all assessments of error rates"""
     rate: LabelledRate = "false_positive_rate"
@@ -239,6 +244,16 @@ class ErrorRateSettings(PolicySettings):
     def reserved_labels(self) -> int:
         """None: groups are suspected for their accuracy, and these labels are for their error rates."""
         return 0
+
+    @property
+    def asked_grouping(self) -> str:
+        """The strata of the groups."""
+        return stratum_grouping(self.grouping)
+
+    @property
+    def chosen_grouping(self) -> str:
+        """The groups themselves: then a stratum of one is drawn."""
+        return self.grouping
 
     def limit(self, rate: LabelledRate, group: str) -> float | None:
         """The limit of a rate in a group, if there is one."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from service.config.assessments import ErrorRateSettings
 from service.config.bounds import Bounds
 from service.config.model import ModelSettings
 from service.config.senders import SenderName, SenderSettings
@@ -17,6 +18,7 @@ from service.domain.groupings import (
     ByChallenger,
     ByPositiveScore,
     ByScore,
+    ByStratum,
     ByVotes,
     Everything,
     Grouping,
@@ -241,6 +243,10 @@ class Settings(Frozen):
         if settings.challenge is not None:
             groupings[CHALLENGE] = ByChallenger(CHALLENGE, CHALLENGE)
         groupings |= {name: grouping.partition(name) for name, grouping in settings.groupings.items()}
+        for asked in settings.assessments_of(ErrorRateSettings).values():
+            if attribute := groupings[asked.grouping].attribute:
+                name = asked.asked_grouping
+                groupings[name] = ByStratum(name, attribute, positive=asked.positive_class)
         return CellSpace(
             classes=tuple(settings.classes),
             score_edges=settings.score_edges,

@@ -48,6 +48,12 @@ VOTES = "__votes__"
 CHALLENGE = "__challenge__"
 """Name of the grouping by whether a challenger agrees, and of the attribute that stands for it."""
 
+
+def stratum_grouping(grouping: str) -> str:
+    """Name of the grouping by the strata of another one's groups."""
+    return f"__strata__:{grouping}"
+
+
 AGREE, DISAGREE = "agree", "disagree"
 """Its groups; the third one is `MISSING`, where predictions do not have the challenger's vote."""
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -17,7 +17,15 @@ ALL = "all"
 """Name of the grouping with a single group, and of that group."""
 
 GroupingKind = Literal[
-    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes", "challenge"
+    "all",
+    "score_bin",
+    "positive_score",
+    "predicted_class",
+    "superclass",
+    "attribute",
+    "stratum",
+    "votes",
+    "challenge",
 ]
 
 ClassGroups = tuple[list[str], Indices]
@@ -36,6 +44,7 @@ class Grouping:
         is_by_votes: whether groups are by what other classifiers say. Where these differ, the model is right
             less often than its scores tell, and a change may be theirs.
         is_by_class: whether groups differ by predicted class.
+        is_internal: whether labels are requested by it, and nothing is said of its groups.
     """
 
     name: str
@@ -44,6 +53,11 @@ class Grouping:
     has_threshold: ClassVar[bool] = True
     is_by_votes: ClassVar[bool] = False
     is_by_class: ClassVar[bool] = False
+    is_internal: ClassVar[bool] = False
+
+    def value_of(self, group: str) -> str:
+        """The group that people know: of a stratum, the value of the attribute that it is a part of."""
+        return group
 
     def class_groups(self, classes: Sequence[str], score_edges: Sequence[float]) -> ClassGroups | None:  # noqa: ARG002
         """The groups by predicted class and score bin; None where they are values of an attribute."""
@@ -163,6 +177,58 @@ class ByAttribute(Grouping):
 
     def _parts(self, score_edges: Sequence[float]) -> object:  # noqa: ARG002
         return self.attribute
+
+
+MOST_SCORE_STRATA: Final = 10
+"""Strata by score, of each prediction: neighbouring score bins are in one if there are more."""
+
+_STRATUM_END: Final = ": "
+
+
+@dataclass(frozen=True)
+class ByStratum(Grouping):
+    """Values of an attribute by whether the positive class is predicted, and by score.
+
+    Labels for error rates are drawn within these parts of a group.
+
+    Attributes:
+        positive: the class that is held against all others.
+    """
+
+    positive: str = ""
+    kind = "stratum"
+    has_threshold = False
+    is_internal = True
+
+    def strata(self, classes: Sequence[str], score_edges: Sequence[float]) -> ClassGroups:
+        """Strata of one value, those of other classes first, and that of every class and score bin."""
+        of_bins = score_strata(len(score_edges) + 1)
+        count, edges = int(of_bins[-1]) + 1, [0.0, *score_edges]
+        starts = [edges[int(np.flatnonzero(of_bins == stratum)[0])] for stratum in range(1, count)]
+        scores = bin_names(starts)
+        names = [f"{said} {score}" for said in ("not selected", "selected") for score in scores]
+        return names, np.stack([of_bins + count * (name == self.positive) for name in classes])
+
+    def group_name(self, stratum: str, value: str) -> str:
+        """Name of the stratum of a value."""
+        return f"{stratum}{_STRATUM_END}{value}"
+
+    def value_of(self, group: str) -> str:
+        """The value of which this is a stratum."""
+        return group.partition(_STRATUM_END)[2]
+
+    def _parts(self, score_edges: Sequence[float]) -> object:
+        return [self.attribute, self.positive, score_edges]
+
+
+def with_value(group: str, value: str) -> str:
+    """The same stratum of another value."""
+    return f"{group.partition(_STRATUM_END)[0]}{_STRATUM_END}{value}"
+
+
+def score_strata(bins: int, most: int = MOST_SCORE_STRATA) -> Indices:
+    """Stratum of every score bin, ascending [bins]."""
+    return np.arange(bins) * min(bins, most) // bins
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import OTHER
 from service.domain.grouping_pool import GroupingPool, Sketch
+from service.domain.groupings import with_value
 
 
 @dataclass
@@ -75,7 +76,9 @@ class Pools:
     def take(self, pool_id: str, group: str, item: int) -> None:
         """Remove a drawn item from a group's pool, or from that of `OTHER` if the group was folded."""
         pool = self.groupings.get(pool_id)
-        if pool is not None and (pool.take(group, item) or pool.take(OTHER, item)):
+        if pool is None:
+            return
+        if any(pool.take(name, item) for name in (group, OTHER, with_value(group, OTHER))):
             self._release(item, self._bits[pool_id])
 
     def fold(self, pool_id: str, groups: Sequence[str], into: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_marks import ShardMarks
 from service.domain.traffic_tables import CHALLENGE_COLUMNS, Columns
 from service.domain.value_book import ValueBook
+from service.domain.value_strata import ValueStrata
 
 MAX_EXPONENT = 300.0
 """The landmark moves before exp(lambda (t - landmark)) exceeds e^300; doubles overflow at e^709."""
@@ -146,7 +148,7 @@ class Shard:
             pool_id: groups for pool_id, groups in class_groups.items() if groups is not None
         }
         self._value_pools = {
-            pool_id: space.groupings[name].attribute
+            pool_id: ValueStrata.of_grouping(space, name)
             for pool_id, name in pool_groupings.items()
             if class_groups[pool_id] is None
         }
@@ -259,8 +261,10 @@ class Shard:
         if displaced:
             rows_by_value[:] = _NONE
             for pool_id, pooled in self._value_pools.items():
-                if pooled == attribute:
-                    self.pools.fold(pool_id, displaced, OTHER)
+                if pooled.by.attribute == attribute:
+                    for stratum in range(len(pooled)):
+                        folded = [pooled.name(value, stratum) for value in displaced]
+                        self.pools.fold(pool_id, folded, pooled.name(OTHER, stratum))
         rows_by_value[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
 
     def _add_probabilities(self, classes: Indices, probabilities: Floats, weights: Floats) -> None:
@@ -279,11 +283,15 @@ class Shard:
             if pool_id in self._class_pools:
                 names, by_class = self._class_pools[pool_id]
                 groups = by_class[batch.classes, batch.bins]
+                name_of: Callable[[int], str] = names.__getitem__
             else:
-                attribute = self._value_pools[pool_id]
-                names, groups = self.traffic.tables[attribute].names, value_rows[attribute]
+                pooled = self._value_pools[pool_id]
+                rows = value_rows[pooled.by.attribute]
+                values = self.traffic.tables[pooled.by.attribute].names
+                groups = pooled.numbers(rows, batch.classes, batch.bins)
+                name_of = partial(pooled.name_among, values)
             present, where = np.unique(groups, return_inverse=True)
-            rows = np.array([pool.row(names[group]) for group in present.tolist()], np.intp)[where.ravel()]
+            rows = np.array([pool.row(name_of(group)) for group in present.tolist()], np.intp)[where.ravel()]
             priorities = recency + self._noise(pool_id, batch.item_hashes)
             self.pools.offer(
                 pool_id, rows=rows, priorities=priorities, hashes=batch.item_hashes, record=batch.record

@@ -28,7 +28,7 @@ TableKey = tuple[str, str]
 WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
 """The table of all traffic."""
 
-BY_BIN: Final = ("class_bins", "bins")
+BY_BIN: Final = ("class_bins", "bins", "selected_bins")
 """Columns with score bins."""
 
 MOST_MISSED = 0.05

@@ -92,7 +92,7 @@ class AnnotatorWatch:
         does not know of a difference makes it smaller (Meng, Statistical Science 1994).
         """
         assessments = self.settings.assessments.values()
-        asked = {each.asked_grouping for each in assessments}
+        asked = {each.asked_grouping: each.chosen_grouping for each in assessments}
         known = sorted(name for name in asked if name in index.space.groupings and index[name].names)
         compared = [
             name
@@ -101,7 +101,8 @@ class AnnotatorWatch:
             for name in (each.asked_grouping, each.grouping)
             if index[name].names
         ]
-        return list(dict.fromkeys([max(known, key=ledger.count_drawn_for, default=ALL), *compared]))
+        most = max(known, key=ledger.count_drawn_for, default=ALL)
+        return list(dict.fromkeys([asked.get(most, most), *compared]))
 
 
 def _learn(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,14 +11,18 @@ import numpy as np
 
 from service.config.assessments import ChallengeSettings, EnsembleSettings, ErrorRateSettings
 from service.config.model import ModelSettings
+from service.domain.arrays import Floats
+from service.domain.assessments import RateName
+from service.domain.cells import definitions, grouping_key
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
-from service.monitoring.error_rate_evidence import error_rate_evidence
+from service.monitoring.error_rate_evidence import RateProofs, error_rate_evidence, evidence_labels
 from service.monitoring.error_rates import ErrorRatesSnapshot, error_rates_snapshot
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.open_places import open_places
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.weighted_labels import WeightedLabels
-from service.store.requests import OpenRequest
+from service.store.facts import RequestFacts
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ def assessment_results(
     weighted: WeightedLabels,
     ledger: OutcomeLedger,
     *,
-    opened: Iterable[OpenRequest],
+    requests: RequestFacts,
+    before: Mapping[str, ErrorRatesSnapshot],
     since: float | None,
     any_class: Collection[int],
     now: float,
@@ -44,10 +49,12 @@ def assessment_results(
 ) -> AssessmentResults:
     """Results by the labels of a round, and the requests that are open.
 
+    Error rates `before`, by assessment, are those of the last round: their evidence is not counted again.
     Evidence begins with what was predicted `since` the end of the reference window. `any_class` is as of
     `UnansweredRequests`.
     """
-    policy, in_flight = settings.labels_per_item, Counter((one.assessment, one.group) for one in opened)
+    policy = settings.labels_per_item
+    in_flight = Counter((one.assessment, one.group) for one in requests.open.values())
     ensembles = {
         name: ensemble_snapshot(
             asked,
@@ -73,29 +80,28 @@ def assessment_results(
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
-    error_rates = {
-        name: error_rates_snapshot(
-            asked,
+    error_rates: dict[str, ErrorRatesSnapshot | None] = {}
+    for name, rates in settings.assessments_of(ErrorRateSettings).items():
+        prove: Callable[[Mapping[RateName, Floats]], RateProofs] | None = None
+        if policy.has_evidence and not policy.may_err and index[rates.grouping].names:
+            keys = {one: grouping_key(one, by) for one, by in definitions(index.space).items()}
+            opened = open_places(requests.of_new_items, settings, keys)
+            prove = partial(
+                error_rate_evidence,
+                rates,
+                evidence_labels(rates, index, ledger, opened, now=now, since=since, any_class=any_class),
+                alpha=settings.evidence.alpha,
+                before=before[name].counted if name in before else {},
+            )
+        error_rates[name] = error_rates_snapshot(
+            rates,
             index,
             weighted,
-            partial(
-                error_rate_evidence,
-                asked,
-                index,
-                ledger,
-                alpha=settings.evidence.alpha,
-                now=now,
-                since=since,
-                any_class=any_class,
-            )
-            if policy.has_evidence and not policy.may_err
-            else None,
+            prove,
             interval=settings.interval,
             min_labels=settings.alerts.min_labels,
             rng=rng,
         )
-        for name, asked in settings.assessments_of(ErrorRateSettings).items()
-    }
     return AssessmentResults(
         {name: one for name, one in ensembles.items() if one is not None},
         {name: one for name, one in challenges.items() if one is not None},

@@ -46,7 +46,7 @@ class AssessmentSnapshot:
     """State of one assessment."""
 
     settings: AssessmentSettings
-    grouping: str  # that labels are requested for
+    grouping: str  # whose groups are chosen for labels
     groups: list[str]
     in_flight: Floats  # its requests waiting for an answer, per group [G]
     awaited: Floats  # the same of all assessments that request labels for this grouping [G]
@@ -84,7 +84,7 @@ def assessment_snapshot(
     times, which a budget's pace follows. `drawn` are the open requests of the assessment's grouping, as of
     `open_draws`.
     """
-    grouping = groupings.get(settings.asked_grouping)
+    grouping = groupings.get(settings.chosen_grouping)
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}
     in_flight, awaited = np.zeros(len(names)), np.zeros(len(names))
@@ -104,7 +104,7 @@ def assessment_snapshot(
         ranks = Estimate(lower + 1, mean + 1, upper + 1)
     return AssessmentSnapshot(
         settings=settings,
-        grouping=settings.asked_grouping,
+        grouping=settings.chosen_grouping,
         groups=names,
         in_flight=in_flight,
         awaited=awaited,

@@ -1,9 +1,12 @@
-"""Anytime-valid evidence that error rates are beyond their limits, from labels of random items (pure).
+"""Anytime-valid evidence that error rates are beyond their limits, from labels whose draws were kept (pure).
 
-Labels that were requested for the grouping are of random items of each group, whatever the policy. Each
-counts once, and never loses weight. A request without a label, if any true class is allowed for, counts as
-what says the least. Of what is confirmed of one assessment at any one time, a share of alpha is false on
-average, at the most; and while nothing is wrong, anything is ever confirmed with at most that probability.
+A label of an item that was drawn for its stratum has one factor in the evidence, which was fixed but for the
+label when it was requested. It counts once all earlier requests for its group have ended, and never loses
+weight. A request without a label, if any true class is allowed for, counts as what says the least. So do the
+items of a census, or of an even sample of all traffic, which are random items of their groups.
+
+Of what is confirmed of one assessment at any one time, a share of alpha is false on average, at the most; and
+while nothing is wrong, anything is ever confirmed with at most that probability.
 """
 
 from __future__ import annotations
@@ -15,17 +18,20 @@ from typing import Final
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
-from service.domain.arrays import Flags, Floats
+from service.domain.arrays import Flags, Floats, UInt64s
 from service.domain.assessments import RateName
-from service.domain.cells import OTHER
+from service.domain.cells import OTHER, grouping_key
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.open_places import first_open
 from service.monitoring.outcome_aggregates import NO_CLASS
+from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
 from service.statistics.e_processes import discoveries
+from service.statistics.rates.evidence import LIMITS
 from service.statistics.rates.gaps import log_e_any_difference, log_e_any_ratio
-from service.statistics.rates.measures import RATES
-from service.statistics.rates.sample_evidence import SampleEvidence
+from service.statistics.rates.label_evidence import Capital, LabelEvidence, StratumDraws
+from service.statistics.rates.measures import RATES, Rate
 
 _MOST_COMPARED: Final = 50  # groups of which all pairs are tested against one another
 
@@ -42,45 +48,94 @@ class RateProof:
     ratio_confirmed: bool
 
 
+@dataclass(frozen=True)
+class CountedCapital:
+    """The capital of one rate by labels that were counted in an earlier round."""
+
+    groups: list[str]
+    limits: Floats  # that the rate is tested against [T]
+    marks: UInt64s  # of the labels, ascending [n]
+    capital: Capital
+
+
+@dataclass(frozen=True)
+class RateProofs:
+    """Evidence on the rates of one assessment."""
+
+    proofs: Mapping[RateName, RateProof]
+    counted: Mapping[RateName, CountedCapital]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Labels of the groups of one grouping that are evidence."""
+
+    groups: list[str]
+    draws: StratumDraws  # of strata that were drawn
+    marks: UInt64s  # of these: which outcome each is, and what its label says [n]
+    labels: Floats  # random items, by whether they are positive, and selected [G, 2, 2]
+    unlabelled: Floats  # those that may have any true class, by whether they are selected [G, 2]
+
+
 def error_rate_evidence(
     settings: ErrorRateSettings,
-    index: GroupIndex,
-    ledger: OutcomeLedger,
+    labelled: Labelled,
     limits: Mapping[RateName, Floats],
     *,
     alpha: float,
-    now: float,
-    since: float | None,
-    any_class: Collection[int],
-) -> dict[RateName, RateProof]:
+    before: Mapping[RateName, CountedCapital],
+) -> RateProofs:
     """Evidence on every rate that depends on labels, by limits of every group [G].
 
-    It begins with what was predicted `since` the end of the reference window, if one was set. Values of the
-    attribute without a group of their own are left out, as which these are depends on the traffic.
+    What was counted `before` is not counted again. Values of the attribute without a group of their own are
+    left out, as which these are depends on the traffic.
     """
-    labels, unlabelled = _requested(settings, index, ledger, now=now, since=since, any_class=any_class)
-    names = index[settings.grouping].names
-    own = np.array([name != OTHER for name in names], np.bool_)
+    own = np.array([name != OTHER for name in labelled.groups], np.bool_)
     few = np.count_nonzero(own) <= _MOST_COMPARED
     found: dict[RateName, tuple[Floats, float, float]] = {}
+    counted: dict[RateName, CountedCapital] = {}
     for name, rate in RATES.items():
         if not rate.needs_labels:
             continue
-        most, least = settings.max_differences.get(name), settings.min_ratios.get(name)
-        if most is None and least is None and np.isnan(limits[name]).all():
-            found[name] = np.full(len(names), np.nan), np.nan, np.nan
+        # Nothing can differ by more than 1, nor be less than 0 times as high.
+        most = settings.max_differences.get(name, 1.0) if few else 1.0
+        least = settings.min_ratios.get(name, 0.0) if few else 0.0
+        tested = LIMITS if most < 1 or least > 0 else np.unique(limits[name][~np.isnan(limits[name])])
+        if not tested.size:
+            found[name] = np.full(len(own), np.nan), np.nan, np.nan
             continue
-        evidence = SampleEvidence.of(rate, labels, unlabelled)
+        counted[name] = _counted(rate, labelled, tested, before.get(name))
+        sample = Capital.of_sample(rate, tested, labelled.labels, labelled.unlabelled)
+        evidence = LabelEvidence.of(rate, tested, counted[name].capital + sample)
         compared = evidence.of_groups(own)
         found[name] = (
             np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan),
-            float(log_e_any_difference(compared, most)[0]) if few and most not in (None, 1.0) else np.nan,
-            float(log_e_any_ratio(compared, least)[0]) if few and least not in (None, 0.0) else np.nan,
+            float(log_e_any_difference(compared, most)[0]) if most < 1 else np.nan,
+            float(log_e_any_ratio(compared, least)[0]) if least > 0 else np.nan,
         )
-    return _concluded(found, alpha)
+    return RateProofs(_concluded(found, alpha), counted)
 
 
-def _beyond(evidence: SampleEvidence, limits: Floats, *, is_good: bool) -> Floats:
+def _counted(rate: Rate, labelled: Labelled, limits: Floats, before: CountedCapital | None) -> CountedCapital:
+    """The capital by labels of strata: that of earlier rounds, with those labels that are new.
+
+    From the beginning, if one that was counted is no more, or says something else.
+    """
+    marks, draws, groups = labelled.marks, labelled.draws, labelled.groups
+    continues = (
+        before is not None
+        and before.groups == groups
+        and np.array_equal(before.limits, limits)
+        and np.isin(before.marks, marks).all()
+    )
+    if before is None or not continues:
+        return CountedCapital(groups, limits, marks, Capital.of_draws(rate, limits, draws, len(groups)))
+    new = ~np.isin(marks, before.marks)
+    more = Capital.of_draws(rate, limits, draws.part(new), len(groups)) if new.any() else None
+    return CountedCapital(groups, limits, marks, before.capital if more is None else before.capital + more)
+
+
+def _beyond(evidence: LabelEvidence, limits: Floats, *, is_good: bool) -> Floats:
     """Log e-values against "the rate of each group is within its limit" [G]; NaN without one."""
     test = evidence.log_e_falls_short if is_good else evidence.log_e_exceeds
     found = np.full(len(limits), np.nan)
@@ -90,25 +145,71 @@ def _beyond(evidence: SampleEvidence, limits: Floats, *, is_good: bool) -> Float
     return found
 
 
-def _requested(
+def evidence_labels(
     settings: ErrorRateSettings,
     index: GroupIndex,
     ledger: OutcomeLedger,
+    opened: Mapping[GroupKey, int],
+    *,
+    now: float,
+    since: float | None,
+    any_class: Collection[int],
+) -> Labelled:
+    """Labels of an assessment's groups that are evidence.
+
+    It begins with what was predicted `since` the end of the reference window, if one was set. `opened` has
+    the places of the first open requests, as of `open_places`.
+    """
+    groups, positive_class = index[settings.grouping], index.space.classes.index(settings.positive_class)
+    asked = settings.asked_grouping
+    drawn = ledger.stratum_labels(asked, at=now, unanswered=any_class)
+    key = grouping_key(asked, index.space.groupings[asked].definition(index.space.score_edges))
+    # Labels that come late may be of another kind than those that come at once.
+    ended = np.append(first_open(opened, key, groups.names), np.uint64(0))
+    counts = drawn.places < ended[groups.numbers[drawn.cells]]
+    if since is not None:
+        counts &= drawn.predicted_at >= since
+    drawn = drawn.part(counts)
+    positive = drawn.true_classes == positive_class
+    labels, unlabelled = _sampled(
+        settings, index, ledger, positive_class, now=now, since=since, any_class=any_class
+    )
+    return Labelled(
+        groups=groups.names,
+        draws=StratumDraws(
+            groups=groups.cells[drawn.cells],
+            selected=index.cells.classes[drawn.cells] == positive_class,
+            positive=positive,
+            has_label=drawn.true_classes >= NO_CLASS,
+            estimators=drawn.estimators,
+        ),
+        marks=drawn.marks + positive.astype(np.uint64),
+        labels=labels,
+        unlabelled=unlabelled,
+    )
+
+
+def _sampled(
+    settings: ErrorRateSettings,
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    positive_class: int,
     *,
     now: float,
     since: float | None,
     any_class: Collection[int],
 ) -> tuple[Floats, Floats]:
-    """Labels by whether items are positive, and selected [G, 2, 2]; requests without one [G, 2]."""
+    """Labels of an even sample of all traffic, and items of it without one, as `Labelled` has them."""
+    groups = index[settings.grouping]
+    shape = len(groups.names), 2
+    if not ledger.samples_traffic:
+        return np.zeros((*shape, 2)), np.zeros(shape)
     outcomes = ledger.sums(at=now, decay=0.0, since=since, unanswered=any_class)
-    groups, positive_class = index[settings.grouping], index.space.classes.index(settings.positive_class)
-    asked = ledger.is_sample_of(settings.grouping, unanswered=any_class)[outcomes.sources]
-    chosen = outcomes.part(asked & groups.has_group[outcomes.cells])
+    chosen = outcomes.part(ledger.of_traffic[outcomes.sources] & groups.has_group[outcomes.cells])
     selected = index.cells.classes[chosen.cells] == positive_class
     place = 2 * groups.cells[chosen.cells] + selected
     counts, size = chosen.counts.astype(np.float64), 2 * len(groups.names)
     is_open, positive = chosen.true_classes < NO_CLASS, chosen.true_classes == positive_class
-    shape = (len(groups.names), 2)
     labels = [
         sums(place, counts * (~is_open & (positive == kind)), size).reshape(shape) for kind in (False, True)
     ]

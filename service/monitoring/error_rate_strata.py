@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from service.domain.arrays import Floats, Indices
+from service.domain.groupings import MOST_SCORE_STRATA, score_strata
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_aggregates import NO_CLASS
 from service.statistics.balance_heuristic import effective_counts
@@ -15,7 +16,6 @@ from service.statistics.groups import Labels
 from service.statistics.rates.strata import RateLabels, RateStrata
 from service.statistics.ratios import ratio
 
-_MOST_STRATA: Final = 10  # by score, of each prediction
 _GROUP_STRATA: Final = 2_000  # in all groups together, about
 _HALF: Final = 0.5  # a prediction of either kind, by Jeffreys' prior
 
@@ -51,7 +51,7 @@ def counted_strata(index: GroupIndex, grouping: str, groups: Groups) -> CountedS
     if not groups.names:
         return None
     bins, classes = index.space.bin_count, len(index.space.classes)
-    of_bins = _score_strata(bins, len(groups.names))
+    of_bins = score_strata(bins, _most_strata(len(groups.names)))
     table = index.traffic.tables[index.space.groupings[grouping].attribute]
     block = table.block("selected_bins").part([table.rows[name] for name in groups.names])
     weights = block.weights.reshape(len(groups.names), 2, bins)
@@ -84,17 +84,23 @@ def counted_strata(index: GroupIndex, grouping: str, groups: Groups) -> CountedS
     )
 
 
-def _score_strata(bins: int, groups: int) -> Indices:
-    """Stratum of every score bin [B], ascending; fewer than bins where groups are very many."""
-    count = min(bins, max(1, min(_MOST_STRATA, _GROUP_STRATA // groups)))
-    return np.arange(bins) * count // bins
+def _most_strata(groups: int) -> int:
+    """Strata by score, of each prediction; fewer where groups are very many."""
+    return max(1, min(MOST_SCORE_STRATA, _GROUP_STRATA // groups))
 
 
 def stratum_labels(
-    index: GroupIndex, groups: Groups, labels: Labels, strata: RateStrata, *, open_is_positive: bool = False
+    index: GroupIndex,
+    groups: Groups,
+    labels: Labels,
+    strata: RateStrata,
+    *,
+    of: Indices | None = None,
+    open_is_positive: bool = False,
 ) -> RateLabels:
     """Effective labels of every group and stratum, of one run.
 
+    `of` has the stratum of every class and score bin [classes, B], if it is not as `counted_strata` has it.
     Items without a label that may have any true class are positive with `open_is_positive`, where they are
     not selected, and not right either.
     """
@@ -102,8 +108,11 @@ def stratum_labels(
     cells, positive_class = index.cells, index.space.classes.index(_positive(index))
     selected = cells.classes[inside.cells] == positive_class
     number, width = groups.cells[inside.cells], strata.shares.shape[1]
-    of_bins = _score_strata(index.space.bin_count, len(groups.names))
-    place = number * width + selected * (width // 2) + of_bins[cells.bins[inside.cells]]
+    if of is None:
+        of_bins = score_strata(index.space.bin_count, _most_strata(len(groups.names)))
+        of = np.tile(of_bins, (len(index.space.classes), 1))
+        of[positive_class] += width // 2
+    place = number * width + of[cells.classes[inside.cells], cells.bins[inside.cells]]
     positive = np.where(selected, inside.correct > 0, inside.true_classes == positive_class)
     if open_is_positive:
         positive |= ~selected & (inside.correct == 0) & (inside.true_classes == NO_CLASS)

@@ -16,10 +16,11 @@ from service.config.assessments import ErrorRateSettings
 from service.domain.arrays import Flags, Floats
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER
-from service.monitoring.error_rate_evidence import RateProof
+from service.monitoring.error_rate_evidence import CountedCapital, RateProof, RateProofs
 from service.monitoring.error_rate_strata import counted_strata, stratum_labels
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.score_gains import ScoreGains
+from service.monitoring.stratum_plan import StratumPlan, stratum_plan
 from service.monitoring.weighted_labels import WeightedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.rates.measures import RATES, Rate
@@ -71,13 +72,15 @@ class ErrorRatesSnapshot:
     labels: Floats  # effective number of labels
     rates: Mapping[RateName, RateSnapshot]
     gains: ScoreGains  # what further labels are worth
+    plan: StratumPlan  # how a stratum is drawn once its group is chosen
+    counted: Mapping[RateName, CountedCapital]  # evidence by labels, which is not counted again
 
 
 def error_rates_snapshot(
     settings: ErrorRateSettings,
     index: GroupIndex,
     weighted: WeightedLabels,
-    prove: Callable[[Mapping[RateName, Floats]], Mapping[RateName, RateProof]] | None,
+    prove: Callable[[Mapping[RateName, Floats]], RateProofs] | None,
     *,
     interval: float,
     min_labels: float,
@@ -110,7 +113,7 @@ def error_rates_snapshot(
     is_one = np.array([name != OTHER for name in groups.names], np.bool_)
     compared = {name: is_one & (enough if rate.needs_labels else True) for name, rate in RATES.items()}
     limits = {name: _limits(settings, name, groups.names) for name in RATES}
-    proofs = {} if prove is None else prove(limits)
+    proofs = RateProofs({}, {}) if prove is None else prove(limits)
     return ErrorRatesSnapshot(
         positive_class=settings.positive_class,
         grouping=settings.grouping,
@@ -119,7 +122,7 @@ def error_rates_snapshot(
         labels=counts,
         rates={
             name: _rate(
-                *(settings, name, each, proofs.get(name)),
+                *(settings, name, each, proofs.proofs.get(name)),
                 limits=limits[name],
                 compared=compared[name],
                 unseen=_unseen(RATES[name], labels),
@@ -128,6 +131,14 @@ def error_rates_snapshot(
             for name, each in found.items()
         },
         gains=_gains(groups.names, found[settings.rate], counts, limits[settings.rate]),
+        plan=stratum_plan(
+            settings,
+            index,
+            weighted.labels,
+            np.where(counts > 0, found[settings.rate].mean(axis=0), np.nan),
+            limits[settings.rate],
+        ),
+        counted=proofs.counted,
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import CHALLENGE, MISSING, OTHER, RESERVED, CellSpace
-from service.domain.groupings import ByAttribute
+from service.domain.groupings import ByAttribute, ByStratum, Grouping
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
+from service.domain.value_strata import ValueStrata
 from service.domain.value_table import Block
 from service.monitoring.label_encoding import LabelCells
 from service.monitoring.traffic_windows import TrafficHistory
@@ -98,7 +99,7 @@ class GroupIndex:
         if grouping not in self._known:
             by_class = self.space.class_groups(grouping)
             groups = (
-                self._by_value(self.space.groupings[grouping].attribute)
+                self._by_value(self.space.groupings[grouping])
                 if by_class is None
                 else self._by_class(*by_class)
             )
@@ -130,10 +131,11 @@ class GroupIndex:
         Raises:
             KeyError: the model has no such grouping.
         """
-        groups = self[grouping]
-        if not isinstance(self.space.groupings[grouping], ByAttribute):
+        groups, by = self[grouping], self.space.groupings[grouping]
+        if not isinstance(by, ByAttribute | ByStratum):
             return np.zeros(len(self.cells), np.bool_)
-        return groups.cells_of(OTHER)
+        others = [number for number, name in enumerate(groups.names) if by.value_of(name) == OTHER]
+        return np.isin(groups.numbers, others)
 
     def _of_now(self, grouping: str, groups: Groups) -> Groups:
         """The same groups, with the weights of traffic now."""
@@ -152,14 +154,19 @@ class GroupIndex:
             found, groups = tuple(by_class[0]), by_class[1]
             summed = _sum_groups(counts.whole.counts[0].astype(np.float64), groups, len(found))
         else:
-            attribute = self.space.groupings[grouping].attribute
-            table = counts.tables.get((attribute, "bins")) or counts.tables.get((attribute, "class_bins"))
-            if table is None:
+            by = self.space.groupings[grouping]
+            kinds = ("selected_bins",) if isinstance(by, ByStratum) else ("bins", "class_bins")
+            tables = [table for kind in kinds if (table := counts.tables.get((by.attribute, kind)))]
+            if not tables:
                 return np.zeros((len(names), bins))
-            found = table.names
-            summed = table.counts.reshape(len(found), -1, bins).sum(axis=1).astype(np.float64)
+            found, values = tables[0].names, tables[0].counts.astype(np.float64)
+            if isinstance(by, ByStratum):
+                strata = ValueStrata.of_grouping(self.space, by.name)
+                found, summed = tuple(strata.names(found)), strata.split(values)
+            else:
+                summed = values.reshape(len(found), -1, bins).sum(axis=1)
         rows = rows_of(names, found)
-        return np.where(rows[:, None] >= 0, summed[rows], 0.0) if len(found) else np.zeros((len(names), bins))
+        return np.where(rows[:, None] >= 0, summed[rows], 0.0) if found else np.zeros((len(names), bins))
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
         """Groups by class and score bin; `groups` is [classes, bins]."""
@@ -172,9 +179,9 @@ class GroupIndex:
         of_cells = groups[self.cells.classes, self.cells.bins]
         return _present(names, block, np.zeros(len(names)), of_cells)
 
-    def _by_value(self, attribute: str) -> Groups:
+    def _by_value(self, by: Grouping) -> Groups:
+        attribute = by.attribute
         table = self.traffic.tables[attribute]
-        block = self.binned(attribute)
         order = np.array(sorted(range(len(table)), key=table.names.__getitem__), np.intp)
         names = [table.names[row] for row in order.tolist()]
         index = {name: group for group, name in enumerate(names)}
@@ -183,7 +190,15 @@ class GroupIndex:
         other = index.get(OTHER, -1)
         found = np.array([index.get(value, -1 if value in RESERVED else other) for value in values], np.intp)
         of_cells = found[codes] if len(codes) else np.zeros(0, np.intp)
-        return _present(names, block.part(order), table.missed[order], of_cells)
+        if not isinstance(by, ByStratum):
+            return _present(names, self.binned(attribute).part(order), table.missed[order], of_cells)
+        strata, block = ValueStrata.of_grouping(self.space, by.name), table.block("selected_bins").part(order)
+        split = Block(strata.split(block.counts), strata.split(block.weights), strata.split(block.score_sums))
+        of_strata = of_cells * len(strata) + strata.of[self.cells.classes, self.cells.bins]
+        # What is missed of a value is missed of all of its strata alike.
+        missed = ratio(table.missed[order], block.weights.sum(axis=1), 0.0).repeat(len(strata))
+        missed = missed * split.weights.sum(axis=1)
+        return _present(strata.names(names), split, missed, np.where(of_cells < 0, -1, of_strata))
 
     def challenged(self, grouping: str) -> Floats:
         """Decayed weight of every group by what a challenger says, in `CHALLENGE_COLUMNS` [G, 3].

@@ -10,7 +10,7 @@ import numpy as np
 
 from service.domain.arrays import Codes, Flags, Indices, Ints
 from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination, definitions
-from service.domain.groupings import ALL, ByAttribute
+from service.domain.groupings import ALL, ByAttribute, ByStratum
 from service.store.records import Fact
 
 
@@ -176,7 +176,9 @@ class LabelSources:
         """Who asked for a label, by one draw."""
         name = self.grouping_of(fact)
         known = self._space.groupings.get(name)
-        by_value = isinstance(known, ByAttribute) and fact.group not in (OTHER, MISSING)
+        by_value = False
+        if isinstance(known, ByAttribute | ByStratum):
+            by_value = known.value_of(fact.group) not in (OTHER, MISSING)
         return Source(frozenset({(assessment, name)}), by_value=frozenset({name} if by_value else ()))
 
     def code(self, source: Source) -> int:

@@ -8,22 +8,22 @@ fixed, and the leader may be unavailable for as long as a quarter of all labels 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Indices
 from service.domain.cells import OTHER
-from service.domain.request_order import NO_PLACE, Places, request_place
+from service.domain.request_order import NO_PLACE
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
 from service.monitoring.certificate import grouping_certificate, kept_with
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.group_thresholds import group_thresholds
+from service.monitoring.open_places import ANY_GROUPING, first_open, open_places
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
@@ -33,9 +33,6 @@ from service.statistics.label_errors import GoldCounts, WrongLabels
 from service.store.checkpoints import EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
-
-ANY_GROUPING: Final = ""
-"""Key of requests whose assessment is configured no more: they may be of any grouping."""
 
 _Labelled = dict[str, tuple[Groups, SumTallies]]
 """Of groupings with evidence, by name: their groups, and how many labels each has, and which."""
@@ -66,7 +63,7 @@ def model_evidence(
     twice = _may_count_twice(settings, ledger, base)
     labelled = _labelled(index, ledger, base, unanswered, twice)
     opened = open_places(open_requests, settings, base.keys)
-    order = _arrival_order(base, _first_places(ledger, labelled, opened, base))
+    order = _arrival_order(base, _first_places(index, ledger, labelled, opened, base))
     numbers = {key: number for number, key in enumerate(order, start=1)}
     shared = Counter(base.keys[name] for name in labelled)
     labels_of = {
@@ -152,7 +149,7 @@ def due_checkpoint(
         wrong_labels=allowed_errors(settings, gold),
         until=place + 1,
     )
-    firsts = _first_places(ledger, _labelled(index, ledger, base, (), {}), {}, base)
+    firsts = _first_places(index, ledger, _labelled(index, ledger, base, (), {}), {}, base)
     return EvidenceCheckpoint(
         position=place,
         reference=reference,
@@ -179,33 +176,6 @@ def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingSt
     return GroupingState(name, before.keys[name], groups, kept, changes)
 
 
-def open_places(
-    open_requests: Mapping[str, OpenRequest], settings: ModelSettings, keys: Mapping[str, str]
-) -> dict[GroupKey, int]:
-    """The place of the first open request of every group; `keys` has the key of every grouping, by name."""
-    found: dict[GroupKey, int] = {}
-    usual = [(request_id, one) for request_id, one in open_requests.items() if not one.gold]
-    drawn = [(request_id, each) for request_id, one in usual for each in (one, *one.shared)]
-    for request_id, request in drawn:
-        assessment = settings.assessments.get(request.assessment)
-        grouping = ANY_GROUPING if assessment is None else keys.get(assessment.asked_grouping, ANY_GROUPING)
-        place = request_place(request.requested_at, request_id)
-        key = grouping, request.group
-        found[key] = min(place, found.get(key, NO_PLACE))
-    return found
-
-
-def first_open(opened: Mapping[GroupKey, int], key: str, groups: Iterable[str]) -> Places:
-    """The place of the first open request of every group of a grouping; `NO_PLACE` without one [G]."""
-    return np.array(
-        [
-            min(opened.get((key, group), NO_PLACE), opened.get((ANY_GROUPING, group), NO_PLACE))
-            for group in groups
-        ],
-        dtype=np.uint64,
-    )
-
-
 def _may_count_twice(settings: ModelSettings, ledger: OutcomeLedger, base: Checkpoint) -> Mapping[str, bool]:
     """Groupings in which a prediction may have two outcomes: those that labels are requested for.
 
@@ -230,7 +200,7 @@ def _labelled(
     labelled: _Labelled = {}
     for name, grouping in sorted(index.space.groupings.items()):
         sampled = ledger.is_sample_of(name, unanswered=unanswered).any()
-        if grouping.is_by_votes or not (name in base.states or sampled):
+        if grouping.is_by_votes or grouping.is_internal or not (name in base.states or sampled):
             continue
         groups = index[name]
         groups = replace(groups, has_group=groups.has_group & ~groups.cells_of(OTHER))
@@ -259,12 +229,17 @@ def _labels_of(
 
 
 def _first_places(
-    ledger: OutcomeLedger, labelled: _Labelled, opened: Mapping[GroupKey, int], base: Checkpoint
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    labelled: _Labelled,
+    opened: Mapping[GroupKey, int],
+    base: Checkpoint,
 ) -> dict[GroupKey, int]:
     """Of every group with labels or open requests, the place of the first request."""
     places = ledger.first_requests()
+    without = {base.keys[name] for name, by in index.space.groupings.items() if by.is_internal}
     for group_key, place in opened.items():
-        if group_key[0] != ANY_GROUPING:
+        if group_key[0] not in {ANY_GROUPING, *without}:
             places[group_key] = min(place, places.get(group_key, NO_PLACE))
     known = set(base.arrivals)
     for name, (groups, tallies) in labelled.items():

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from service.config.unrequested import ChosenBy
 from service.domain.cells import CellSpace
 from service.domain.request_order import NO_PLACE, request_place, request_places
+from service.domain.stratum_estimator import ESTIMATOR_TYPE, NOTHING
 from service.monitoring.gold_labels import GoldLabels
 from service.monitoring.item_labels import ItemLabels
 from service.monitoring.label_encoding import unrequested_source
@@ -128,7 +129,12 @@ class OutcomeFold(PlacedOutcomes):
                 (outcome,) = rows.outcome_keys(slice(row, row + 1)).tolist()
                 place = request_place(fact.requested_at, fact.request_id)
                 self._shared.add(
-                    outcome, place, grouping=name, group=drawn_group(fact), suspected=fact.suspected
+                    outcome,
+                    place,
+                    grouping=name,
+                    group=drawn_group(fact),
+                    suspected=fact.suspected,
+                    estimator=fact.estimator or NOTHING,
                 )
             self._withdraw(np.array([row]))
             rows["source"][row] = self._sources.code(
@@ -174,6 +180,8 @@ class OutcomeFold(PlacedOutcomes):
         }
         if self.unrequested is not None:
             columns |= self._unrequested_columns(outcomes)
+        if self._has_estimators:
+            columns["estimator"] = np.array([fact.estimator or NOTHING for fact in facts], ESTIMATOR_TYPE)
         if self._has_rivals:
             columns["rival"] = [self._rival(fact) for fact in facts]
         self._rows.extend(**columns)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from service.domain.arrays import Codes, Flags, Indices, Ints, UInt64s
 from service.domain.cells import grouping_key
 from service.domain.request_order import NO_PLACE, Places
+from service.domain.stratum_estimator import ESTIMATOR_TYPE
 from service.monitoring.outcome_aggregates import NO_CLASS, mixed
 from service.store.outcome_entries import Position
 from service.store.records import Fact
@@ -55,6 +56,9 @@ RIVAL_COLUMN: Final = {"rival": np.int16}
 
 The class of a challenger, or the positive one of an ensemble, where that is not the predicted class; or none.
 """
+
+ESTIMATOR_COLUMN: Final = {"estimator": ESTIMATOR_TYPE}
+"""Of every outcome, if error rates are estimated: 24 bytes more, of the draw of its stratum."""
 
 _SEQUENCE_BITS = 20
 """Of a key, or of a mark before it is mixed, for the sequence number: a million entries a millisecond."""
@@ -170,12 +174,16 @@ class OutcomeRows(GrowingColumns):
 GroupKey = tuple[str, str]
 """What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""
 
-_BY_VOTES: GroupKey = ("", "")  # what requests were drawn for that were aimed by votes
+_WITHOUT_EVIDENCE: Final = ""
+"""In place of a grouping, of requests that were aimed by votes, or drawn for a stratum."""
 
 
 def drawn_group(fact: Fact) -> GroupKey:
     """The group that a request was drawn for."""
-    return _BY_VOTES if fact.voters else (grouping_key(fact.grouping, fact.definition), fact.group)
+    if fact.voters:
+        return _WITHOUT_EVIDENCE, ""
+    key = grouping_key(fact.grouping, fact.definition)
+    return (_WITHOUT_EVIDENCE, f"{key}\0{fact.group}") if fact.estimator else (key, fact.group)
 
 
 class DrawnGroups:
@@ -194,7 +202,7 @@ class DrawnGroups:
     def first_places(
         self, codes: Codes, places: Places, further: Mapping[GroupKey, int]
     ) -> dict[GroupKey, int]:
-        """Place of the first request, or further draw, of every group; groups by votes are left out.
+        """Place of the first request, or further draw, of every group but those by votes and strata.
 
         Of every request, `codes` has the group that it was drawn for, and `places` its place [n].
         """
@@ -203,87 +211,10 @@ class DrawnGroups:
         firsts = dict(zip(self._codes, found.tolist(), strict=True))
         for key, place in further.items():
             firsts[key] = min(place, firsts.get(key, NO_PLACE))
-        return {key: place for key, place in firsts.items() if place != NO_PLACE and key != _BY_VOTES}
+        return {
+            key: place for key, place in firsts.items() if place != NO_PLACE and key[0] != _WITHOUT_EVIDENCE
+        }
 
     def keep(self, kept: Flags) -> None:
         """Let go of groups but these [codes], and number those without gaps."""
         self._codes = {key: number for number, key in enumerate(compress(self._codes, kept))}
-
-
-class SharedDraws:
-    """Further draws of items whose label had been requested before, for another grouping.
-
-    A label has a place in the sample of each grouping that drew it. Outcomes are known by their keys, as
-    `OutcomeRows.outcome_keys` gives them; methods take those that are there, ascending [n].
-    """
-
-    def __init__(self) -> None:
-        self._columns = GrowingColumns(
-            {
-                "outcome": np.int64,
-                "place": np.uint64,
-                "grouping": np.int32,
-                "group": np.int32,
-                "suspected": np.bool_,
-            }
-        )
-        self._groupings: dict[str, int] = {}
-        self._groups: dict[GroupKey, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def add(self, outcome: int, place: int, *, grouping: str, group: GroupKey, suspected: bool) -> None:
-        """Add a draw of an outcome, for a group of a grouping; its place is in the order of requests."""
-        self._columns.extend(
-            outcome=[outcome],
-            place=np.array([place], np.uint64),
-            grouping=[self._groupings.setdefault(grouping, len(self._groupings))],
-            group=[self._groups.setdefault(group, len(self._groups))],
-            suspected=[suspected],
-        )
-
-    def places(self, grouping: str, outcomes: Ints, places: Places, suspected: Flags) -> tuple[Places, Flags]:
-        """Places of outcomes in the sample of one grouping, from those of their requests [n].
-
-        And whether their groups in that grouping were suspected, likewise.
-        """
-        code = self._groupings.get(grouping)
-        if code is None:
-            return places, suspected
-        chosen = np.flatnonzero(self._columns["grouping"] == code)
-        rows, found = _rows(outcomes, self._columns["outcome"][chosen])
-        own, flags = places.copy(), suspected.copy()
-        own[rows[found]] = self._columns["place"][chosen[found]]
-        flags[rows[found]] = self._columns["suspected"][chosen[found]]
-        return own, flags
-
-    def first_places(self, outcomes: Ints) -> dict[GroupKey, int]:
-        """Of every group that such draws were made for, the place of the first one."""
-        firsts = np.full(len(self._groups), NO_PLACE, dtype=np.uint64)
-        _, found = _rows(outcomes, self._columns["outcome"])
-        np.minimum.at(firsts, self._columns["group"][found], self._columns["place"][found])
-        places = zip(self._groups, firsts.tolist(), strict=True)
-        return {group: place for group, place in places if place != NO_PLACE}
-
-    def last_place(self, outcomes: Ints) -> int:
-        """The highest place of draws that share the labels of these outcomes; 0 of none."""
-        _, found = _rows(outcomes, self._columns["outcome"])
-        return int(self._columns["place"][found].max(initial=0))
-
-    def keep(self, outcomes: Ints) -> None:
-        """Drop draws whose outcome was trimmed."""
-        _, found = _rows(outcomes, self._columns["outcome"])
-        names = ("outcome", "place", "grouping", "group", "suspected")
-        kept = {name: self._columns[name][found].copy() for name in names}
-        self._columns = GrowingColumns({name: column.dtype for name, column in kept.items()})
-        self._columns.extend(**kept)
-
-
-def _rows(outcomes: Ints, sought: Ints) -> tuple[Indices, Flags]:
-    """Row of each outcome that is sought, and whether it is there [m]."""
-    rows = np.searchsorted(outcomes, sought)
-    found = np.zeros(len(sought), np.bool_)
-    inside = rows < len(outcomes)
-    found[inside] = outcomes[rows[inside]] == sought[inside]
-    return rows, found

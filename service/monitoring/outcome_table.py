@@ -7,27 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
+from service.domain.arrays import Flags, Floats, Indices, UInt64s
 from service.domain.request_order import NO_PLACE, Places, requested_at
+from service.domain.stratum_estimator import unpacked_estimators
 from service.monitoring.item_labels import Person
+from service.monitoring.label_columns import EndedRequests, ScoredLabels, StratumLabels
 from service.monitoring.label_truth import KnownItems, LabelledItems
 from service.monitoring.outcome_aggregates import NO_CLASS, OF_REQUESTS, Columns, counting_in
 from service.monitoring.outcome_rows import NONE, position_key
 from service.monitoring.outcome_sums import SummedOutcomes
 from service.store.outcome_entries import OutcomeEntry
-
-
-@dataclass(frozen=True)
-class ScoredLabels(Columns):
-    """Labels with their scores, as columns [n]."""
-
-    cells: Indices  # label cell of each
-    predicted: Indices  # index of the predicted class
-    scores: Floats  # of the predicted class
-    sources: Indices  # codes of who asked
-    true_classes: Indices  # index of the true class
-    freshness: Floats  # what forgetting leaves of each
-    rows: Indices  # row of the outcome
 
 
 @dataclass(frozen=True)
@@ -49,23 +38,6 @@ class LabelSequence(Columns):
         if self.requested[number]:
             return requested_at(int(self.places[number]))
         return float(self.predicted_at[number])
-
-
-@dataclass(frozen=True)
-class EndedRequests(Columns):
-    """Requests that have ended, as columns [n]."""
-
-    groups: Codes  # number of the group that each was drawn for
-    scores: Floats  # of the predicted class
-    reasons: Codes  # why there is no label: `EXPIRED_CLASS` or `SKIPPED_CLASS`; higher if there is one
-    attempts: Codes  # the attempt that was answered, or was the last one; from 1
-    correct: Flags  # whether there is a label that is the predicted class
-
-    @property
-    def is_answered(self) -> Flags:
-        """Whether there is a label [n]."""
-        answered: Flags = self.reasons >= NO_CLASS
-        return answered
 
 
 class OutcomeLedger(SummedOutcomes):
@@ -226,6 +198,30 @@ class OutcomeLedger(SummedOutcomes):
             requested=np.ones(len(chosen), np.bool_)
             if self.unrequested is None
             else ~rows["unrequested"][chosen],
+        )
+
+    def stratum_labels(self, grouping: str, *, at: float, unanswered: Collection[int]) -> StratumLabels:
+        """The outcomes that count, of strata that were drawn for a grouping by these.
+
+        With the labels given by then; of those without one, those for the reasons `unanswered`.
+        """
+        rows, sources = self._rows, self._sums.sources
+        asked = self.is_requested_for(grouping) & ~self.of_traffic & self.counts_as_requested(unanswered)
+        chosen = counting_in(asked[sources] & self._counts(self._sums.true_classes, unanswered), rows["sum"])
+        chosen = chosen[rows["given_at"][chosen] <= at]
+        estimators, places = rows["estimator"], self._places(grouping)[0]
+        if len(self._shared):
+            estimators = self._shared.estimators(grouping, rows.outcome_keys(), estimators)
+        numbers = unpacked_estimators(estimators[chosen])
+        drawn = numbers[:, -1] > 0  # not of the file of labels from before
+        chosen = chosen[drawn]
+        return StratumLabels(
+            cells=self._sums.cells[rows["sum"][chosen]],
+            true_classes=rows["true_class"][chosen].astype(np.intp),
+            predicted_at=rows["predicted_at"][chosen],
+            places=places[chosen],
+            estimators=numbers[drawn],
+            marks=rows.marks(chosen),
         )
 
     def _places(self, grouping: str) -> tuple[Places, Flags]:

@@ -15,14 +15,15 @@ from service.domain.groupings import ByClass
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
 from service.monitoring.outcome_rows import (
+    ESTIMATOR_COLUMN,
     NONE,
     RIVAL_COLUMN,
     DrawnGroups,
     OutcomeRows,
-    SharedDraws,
     key_position,
 )
 from service.monitoring.paired_outcomes import UNREQUESTED_COLUMNS, OutcomePairs
+from service.monitoring.shared_draws import SharedDraws
 
 _SUMMED_BY = (
     "predicted_at",
@@ -54,6 +55,7 @@ class PlacedOutcomes:
         self._space = space
         # Whether rows have a `rival`: where labels are the truth, they say whether others are right.
         self._has_rivals = may_err and space.voters is not None
+        self._has_estimators = space.selections is not None
         # How items are chosen that get unrequested labels; without it there are none.
         self.unrequested = unrequested
         self._pairs = OutcomePairs()
@@ -65,6 +67,8 @@ class PlacedOutcomes:
             more |= UNREQUESTED_COLUMNS
         if self._has_rivals:
             more |= RIVAL_COLUMN
+        if self._has_estimators:
+            more |= ESTIMATOR_COLUMN
         self._rows = OutcomeRows(more)
         self._sources = LabelSources(space)
         self._sums = LabelSums()

@@ -12,10 +12,11 @@ import numpy as np
 from service.domain.arrays import Flags, Floats
 from service.domain.cells import POSITIVE_SCORE
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_columns import ScoredLabels
 from service.monitoring.label_truth import IMPUTATIONS, LearnedTruth
 from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_aggregates import NO_CLASS
-from service.monitoring.outcome_table import OutcomeLedger, ScoredLabels
+from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import effective_counts
 
 _USED: Final = 10

@@ -46,7 +46,11 @@ def assess_groupings(
     weighted = weighted or weigh_model_labels(settings, index, ledger, now=at, truth=truth, absent=absent)
     imputes = (truth is not None or weighted.is_selected) and bool(weighted.imputed)
     labels = pooled(weighted.imputed) if imputes else weighted.labels
-    groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
+    groupings = {
+        name: grouping
+        for name, grouping in index.space.groupings.items()
+        if not grouping.is_internal and index[name].names
+    }
     beliefs = {name: _beliefs(settings, index, grouping, weighted) for name, grouping in groupings.items()}
     if settings.prior == "learned" and ALL in groupings:
         # Within the groups of the grouping that most labels were requested for, labels are a random sample,

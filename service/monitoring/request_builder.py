@@ -1,10 +1,10 @@
-"""Label requests in the making: items drawn from the pools, the vendor, and the message to the labeller."""
+"""Label requests in the making: the vendor, and the message to the labeller."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,89 +14,22 @@ import msgspec
 
 from service.config.model import ModelSettings
 from service.domain.cells import CellSpace, definitions
-from service.domain.grouping_pool import EMPTY_SKETCH, Sketch, merged_order
 from service.domain.groupings import ALL
+from service.monitoring.item_drawer import Pooled
 from service.store.labelled_items import LabelledItem
 from service.store.records import (
     Fact,
     GoldItem,
     PoolRecord,
     decode_fact,
-    decode_pool_record,
     encode_json,
     encode_packed,
 )
 from service.store.request_registry import request_id_of
-from service.store.requests import Draw, DueRequest, OpenRequest, Renewal, RequestStore
-from service.store.shards import pool_field, split_drawn_entry
+from service.store.requests import Draw, DueRequest, OpenRequest, Renewal
 
 _LONGEST_GROWN = 100_000
 """Bytes up to which a payload may get longer: `1e15` is written out, and Kafka bounds messages."""
-
-
-@dataclass(frozen=True)
-class Pooled:
-    """One pooled item, and where it is."""
-
-    partition: int
-    field: bytes
-    item_hash: int
-    record: PoolRecord
-
-
-class Drawer:
-    """Draws items of one grouping's groups from the pools of all shards, each item at most once.
-
-    The union of the shards' items is no random sample, but its items above the bounds of all shards are, in
-    the order of their priorities. So the next item in this order is drawn, or none: a group whose items are
-    used up waits for further predictions.
-    """
-
-    def __init__(self, requests: RequestStore, partitions: Sequence[int], pool_id: str) -> None:
-        self._requests = requests
-        self._partitions = partitions
-        self._pool_id = pool_id
-        self._orders: dict[str, list[tuple[int, int]]] = {}
-        self._used_up: set[str] = set()
-
-    def draw(self, groups: Sequence[str]) -> list[Pooled | None]:
-        """The next item of every group that is named, None where a group has to wait.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
-        self._read([group for group in dict.fromkeys(groups) if group not in self._orders])
-        places = [self._orders[group].pop() if self._orders[group] else None for group in groups]
-        records = iter(self._requests.items([place for place in places if place is not None]))
-        found: list[Pooled | None] = []
-        for group, place in zip(groups, places, strict=True):
-            encoded = None if place is None else next(records)
-            if encoded is None:
-                # It may have left the pool since it was read; what is behind it is not the next one.
-                self._used_up.add(group)
-            if place is None or encoded is None or group in self._used_up:
-                found.append(None)
-            else:
-                field = pool_field(self._pool_id, group)
-                found.append(Pooled(place[0], field, place[1], decode_pool_record(encoded)))
-        return found
-
-    def _read(self, groups: Sequence[str]) -> None:
-        """Partition and hash of the items of some groups, the next one last, where pop() takes it."""
-        if not groups:
-            return
-        fields = [pool_field(self._pool_id, group) for group in groups]
-        replies = self._requests.read_pools(self._partitions, fields)
-        # For whatever group: its value may have lost its row since, and its pool gone to `OTHER`.
-        drawn = {split_drawn_entry(entry)[::2] for _, entries in replies for entry in entries}
-        for at, group in enumerate(groups):
-            encoded = [sketches[at] for sketches, _ in replies]
-            sketches = [EMPTY_SKETCH if one is None else Sketch.decode(one) for one in encoded]
-            self._orders[group] = [
-                (self._partitions[shard], item)
-                for _, item, shard in reversed(merged_order(sketches))
-                if (self._pool_id, item) not in drawn
-            ]
 
 
 @dataclass(frozen=True)
@@ -140,16 +73,22 @@ class RequestBuilder:
         """Hashed once, as a model may have thousands of classes."""
         return definitions(self.space)
 
-    def request(
-        self, item: Pooled, assessment: str, group: str, *, now: float, suspected: bool = False
-    ) -> Draw:
+    def request(self, item: Pooled, assessment: str, *, now: float, suspected: bool = False) -> Draw:
         """A pooled item turned into a request; it does not reveal the prediction, unless configured.
 
         It was drawn for a group of the grouping that the assessment asks about. The label of a group that is
         `suspected` now is not of its reference.
         """
         grouping = self.settings.assessments[assessment].asked_grouping
-        made = self._request(item.record, assessment, grouping, group, now=now, suspected=suspected)
+        made = self._request(
+            item.record,
+            assessment,
+            grouping,
+            item.group,
+            now=now,
+            suspected=suspected,
+            estimator=item.estimator,
+        )
         return replace(made, partition=item.partition, field=item.field, item_hash=item.item_hash)
 
     def gold_request(self, item: GoldItem, assessment: str, *, now: float) -> Draw:
@@ -166,6 +105,7 @@ class RequestBuilder:
         now: float,
         suspected: bool = False,
         gold: str = "",
+        estimator: bytes = b"",
     ) -> Draw:
         settings = self.settings.assessments[assessment]
         deadline = now + settings.lease_seconds
@@ -203,13 +143,14 @@ class RequestBuilder:
             definition=self._definitions[grouping],
             suspected=suspected,
             gold=gold,
+            estimator=estimator,
         )
         return Draw(
             item_id=record.item_id,
             request_id=request_id,
             fact=encode_packed(fact),
             message=encode_json(message),
-            open=_opened(fact, assessment, vendor, now=now),
+            open=self._opened(fact, assessment, vendor, now=now),
             deadline=deadline,
         )
 
@@ -249,27 +190,29 @@ class RequestBuilder:
             request_id=request_id,
             fact=item.fact,
             message=message,
-            open=_opened(fact, item.assessment, vendor, now=now, opinion=opinion),
+            open=self._opened(fact, item.assessment, vendor, now=now, opinion=opinion),
             deadline=deadline,
             first_request=item.first_request,
         )
 
-
-def _opened(fact: Fact, assessment: str, vendor: str, *, now: float, opinion: int = 1) -> OpenRequest:
-    """The first attempt of a request about a prediction."""
-    return OpenRequest(
-        assessment=assessment,
-        group=fact.group,
-        attributes=fact.attributes,
-        predicted_class=fact.predicted_class,
-        score=fact.score,
-        attempt=1,
-        requested_at=now,
-        vendor=vendor,
-        suspected=fact.suspected,
-        opinion=opinion,
-        gold=bool(fact.gold),
-    )
+    def _opened(
+        self, fact: Fact, assessment: str, vendor: str, *, now: float, opinion: int = 1
+    ) -> OpenRequest:
+        """The first attempt of a request about a prediction."""
+        by = self.space.groupings.get(fact.grouping)
+        return OpenRequest(
+            assessment=assessment,
+            group=fact.group if by is None else by.value_of(fact.group),
+            attributes=fact.attributes,
+            predicted_class=fact.predicted_class,
+            score=fact.score,
+            attempt=1,
+            requested_at=now,
+            vendor=vendor,
+            suspected=fact.suspected,
+            opinion=opinion,
+            gold=bool(fact.gold),
+        )
 
 
 def _message_again(message: bytes, vendor: str, **changes: object) -> tuple[bytes, str]:

@@ -15,9 +15,11 @@ from service.monitoring.acquisition import AcquisitionState, acquisition_state, 
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.further_labels import FurtherLabels
 from service.monitoring.gold_requests import GoldQueue
-from service.monitoring.request_builder import Drawer, RequestBuilder
+from service.monitoring.item_drawer import Drawer
+from service.monitoring.request_builder import RequestBuilder
 from service.monitoring.round_draws import RoundDraws
 from service.monitoring.snapshot import ModelSnapshot
+from service.monitoring.stratum_drawer import StratumDrawer
 from service.store.facts import TrafficFacts
 from service.store.labelled_items import LabelledItem
 from service.store.requests import Draw, Payment, RequestStore
@@ -126,7 +128,7 @@ class RequestIssuer:
         was drawn in this round.
         """
         state, drawn_for = snapshot.assessments[name], settings.asked_grouping
-        grouping = snapshot.groupings.get(drawn_for)
+        grouping = snapshot.groupings.get(settings.chosen_grouping)
         budget = state.budget
         most = min(settings.max_in_flight - state.open_requests, budget.remaining, MOST_REQUESTS_PER_ROUND)
         again = labelled[: max(0, min(budget.available, most))]
@@ -137,14 +139,16 @@ class RequestIssuer:
         if wanted <= 0 and reserve == 0 and not again:
             return _Issued()
         suspected = state.filling.suspected_names if state.filling else frozenset[str]()
-        drawer = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
+        items = Drawer(self.requests, traffic.partitions, self.pool_ids[drawn_for])
+        rates = snapshot.error_rates.get(name)
+        drawer = items if rates is None else StratumDrawer(items, rates.plan, self.rng)
 
         def draw(groups: Sequence[str]) -> list[Draw | None]:
             return [
                 None
                 if item is None
-                else self.builder.request(item, name, group, now=now, suspected=group in suspected)
-                for group, item in zip(groups, drawer.draw(groups), strict=True)
+                else self.builder.request(item, name, now=now, suspected=item.group in suspected)
+                for item in drawer.draw(groups)
             ]
 
         aimed = filled = 0

@@ -18,7 +18,8 @@ class RoundDraws(Counter[tuple[str, str]]):
 
     def awaited(self, state: AssessmentSnapshot) -> Floats:
         """Requests of all assessments of a grouping that wait for an answer by now, per group [G]."""
-        return state.awaited + [self[state.grouping, group] for group in state.groups]
+        drawn_for = state.settings.asked_grouping
+        return state.awaited + [self[drawn_for, group] for group in state.groups]
 
     def add(self, grouping: str, draws: Sequence[Draw], statuses: Sequence[IssueStatus]) -> None:
         """Count those that took effect."""

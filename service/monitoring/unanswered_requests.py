@@ -16,8 +16,9 @@ from scipy import special
 from service.config.model import ModelSettings
 from service.config.unanswered import Treatment
 from service.domain.arrays import Ints
+from service.monitoring.label_columns import EndedRequests
 from service.monitoring.outcome_aggregates import ABSENT, EXPIRED_CLASS, OF_REQUESTS, SKIPPED_CLASS
-from service.monitoring.outcome_table import EndedRequests, OutcomeLedger
+from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.missing_answers import log_bayes_factor, ranks
 
 _EVEN_ODDS: Final = 0.5

@@ -295,5 +295,5 @@ def _monitored_groups(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -
     numbers = index[grouping].numbers
     folded = index.folded(grouping)
     if folded.any() and ledger.is_drawn_by_value(grouping).any():
-        numbers = np.where(numbers == numbers[folded][0], len(index[grouping].names), numbers)
+        numbers = np.where(folded, len(index[grouping].names), numbers)
     return numbers

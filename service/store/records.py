@@ -62,6 +62,8 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         suspected: whether the group was under suspicion at the time of the request.
         gold: of a gold item its true class, by the file at the time of the request; empty for all others. Its
             labels say how often people are wrong, and nothing of the model.
+        estimator: of an item that was drawn for its stratum, what evidence on error rates needs to know of
+            the draw (`service/domain/stratum_estimator.py`); empty for all others.
     """
 
     request_id: str
@@ -78,6 +80,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     definition: bytes = b""
     suspected: bool = False
     gold: str = ""
+    estimator: bytes = b""
 
 
 class LabelFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):

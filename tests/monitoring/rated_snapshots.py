@@ -10,13 +10,23 @@ from snapshots import BUDGET, snapshot
 
 from service.config.assessments import ErrorRateSettings
 from service.domain.assessments import RateName
+from service.domain.groupings import ByStratum
+from service.domain.value_strata import ValueStrata
 from service.monitoring.error_rate_evidence import RateProof
 from service.monitoring.error_rates import ErrorRatesSnapshot, RateSnapshot
 from service.monitoring.score_gains import ScoreGains
 from service.monitoring.snapshot import ModelSnapshot
+from service.monitoring.stratum_plan import StratumPlan
 from service.statistics.estimate import Estimate
 
 REGIONS = ["north", "south"]
+STRATA = ValueStrata(
+    ByStratum("strata", "region", positive="cat"),
+    ["not selected", "selected"],
+    np.array([[1], [0]]),
+    np.array([False, True]),
+)
+EVEN = np.full((2, 2), 0.5)
 MEANS: dict[RateName, tuple[float, float]] = {
     "false_positive_rate": (0.45, 0.25),
     "false_negative_rate": (0.3, 0.35),
@@ -74,6 +84,8 @@ def error_rates() -> ErrorRatesSnapshot:
         labels=np.array([120.0, 80.0]),
         rates=rates,
         gains=ScoreGains({"north": 0.1, "south": 0.2}, {"north": 120.0, "south": 80.0}),
+        plan=StratumPlan(REGIONS, STRATA, EVEN, EVEN, EVEN),
+        counted={},
     )
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from service.config.model import ModelSettings
 from service.domain.request_order import NO_PLACE, request_place
-from service.monitoring.model_evidence import first_open, open_places
-from service.monitoring.outcome_rows import SharedDraws
+from service.domain.stratum_estimator import ESTIMATOR_BYTES, ESTIMATOR_TYPE
+from service.monitoring.open_places import first_open, open_places
+from service.monitoring.shared_draws import SharedDraws
 from service.store.requests import OpenRequest
 
 REGION, DEVICE = ("region", "north"), ("device", "d1")
@@ -50,6 +51,15 @@ def test_outcomes_have_the_place_of_their_draw_for_the_grouping_and_else_of_thei
     assert places.tolist() == [100 + n if (n, "region") in drawn else n for n in range(20)]
     assert requests.tolist() == list(range(20))
     assert not suspected.any()
+
+
+def test_outcomes_have_what_was_kept_of_their_draw_for_the_grouping() -> None:
+    found = SharedDraws()
+    found.add(2, 10, grouping="region", group=REGION, suspected=False, estimator=b"s" * ESTIMATOR_BYTES)
+    own = np.array([b"o" * ESTIMATOR_BYTES] * 4, ESTIMATOR_TYPE)
+    kept = found.estimators("region", np.arange(4, dtype=np.int64), own)
+    assert [each.tobytes()[:1] for each in kept] == [b"o", b"o", b"s", b"o"]
+    assert (found.estimators("device", np.arange(4, dtype=np.int64), own) == own).all()
 
 
 def test_outcomes_are_suspected_as_by_their_draw_for_the_grouping() -> None:

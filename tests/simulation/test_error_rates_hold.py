@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.error_rates import ALPHA, COVERED, DIFFERENT, NULLS, World, confirmed, coverage
+from benchmarks.arriving_traffic import confirmed as confirmed_of_traffic
+from benchmarks.arriving_traffic import null_traffic
+from benchmarks.error_rates import (
+    ALPHA,
+    COVERED,
+    DIFFERENT,
+    NULLS,
+    RATE,
+    World,
+    confirmed,
+    coverage,
+    make_items,
+)
 
 
 @pytest.mark.parametrize("name", list(DIFFERENT))
@@ -30,3 +42,13 @@ def test_joint_intervals_cover_the_rates_of_all_groups(case: tuple[str, World, f
     found = np.array([coverage(world, honest, 100, np.random.default_rng((1, run))) for run in range(40)])
     # Of 40 runs a coverage of 95% is below 82% once in a thousand.
     assert (found[:, :-1].mean(axis=0) >= 0.82).all()
+
+
+@pytest.mark.parametrize("moves", [False, True], ids=["shares that stay", "shares that move"])
+def test_few_runs_ever_confirm_a_gap_of_traffic_that_arrives_meanwhile(*, moves: bool) -> None:
+    world, difference = NULLS["equal, strong scores"]
+    rng = np.random.default_rng(7)
+    traffic = null_traffic(make_items(world, rng), RATE, first=300, per_label=5, moves=moves, rng=rng)
+    found = confirmed_of_traffic(traffic, RATE, difference, runs=40, budget=150, alpha=ALPHA, rng=rng)
+    # A thousandth of the tests would fail at a rate of alpha.
+    assert np.isfinite(found).sum() <= stats.binom.ppf(0.999, 40, ALPHA)

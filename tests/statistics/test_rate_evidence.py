@@ -13,19 +13,24 @@ from scipy import special
 
 from service.domain.arrays import Floats
 from service.statistics.rates.allocation import aim, choose_for_gap, choose_for_limit
-from service.statistics.rates.evidence import Drawn, RateEvidence
+from service.statistics.rates.evidence import LIMITS, Drawn, RateEvidence
 from service.statistics.rates.gaps import (
     log_e_any_difference,
     log_e_any_ratio,
     log_e_difference,
     log_e_ratio,
 )
+from service.statistics.rates.label_evidence import Capital, LabelEvidence
 from service.statistics.rates.measures import RATES, Rate
-from service.statistics.rates.sample_evidence import SampleEvidence
 from service.statistics.rates.strata import RateLabels, RateStrata, rates_of
 
 LABELLED = [rate for rate in RATES.values() if rate.needs_labels]
 RATE = RATES["false_positive_rate"]
+
+
+def sample_evidence(rate: Rate, labels: Floats, unlabelled: Floats, limits: Floats = LIMITS) -> LabelEvidence:
+    """Of random items alone."""
+    return LabelEvidence.of(rate, limits, Capital.of_sample(rate, limits, labels, unlabelled))
 
 
 def mean_gains(
@@ -274,7 +279,7 @@ def test_labels_of_random_items_are_the_same_evidence_as_with_strata_that_say_no
         evidence.observe(labels, drawn)
         labels.add(here, here, drawn.strata, positive)
         counts[0, int(positive[0]), stratum] += 1
-    sample = SampleEvidence.of(rate, counts, np.zeros((1, 2)))
+    sample = sample_evidence(rate, counts, np.zeros((1, 2)))
     assert sample.log_e_above == pytest.approx(evidence.log_e_above, abs=1e-9)
     assert sample.log_e_below == pytest.approx(evidence.log_e_below, abs=1e-9)
 
@@ -289,12 +294,12 @@ def test_a_random_label_raises_evidence_at_the_true_rate_by_nothing_on_average(
     chances = np.array(shares).reshape(2, 2) / sum(shares)
     true = float((chances * rate.numerator).sum() / (chances * rate.denominator).sum())
     before = np.array([[[3.0, 2.0], [1.0, 4.0]]])
-    now = SampleEvidence.of(rate, before, np.zeros((1, 2)), np.array([true]))
+    now = sample_evidence(rate, before, np.zeros((1, 2)), np.array([true]))
     after = np.zeros(2)
     for positive, selected in np.ndindex(2, 2):
         more = before.copy()
         more[0, positive, selected] += 1
-        then = SampleEvidence.of(rate, more, np.zeros((1, 2)), np.array([true]))
+        then = sample_evidence(rate, more, np.zeros((1, 2)), np.array([true]))
         chance = chances[positive, selected]
         after += chance * np.exp([then.log_e_above[0, 0, 0], then.log_e_below[0, 0, 0]])
     assert after == pytest.approx(np.exp([now.log_e_above[0, 0, 0], now.log_e_below[0, 0, 0]]), rel=1e-6)
@@ -306,10 +311,10 @@ def test_whatever_a_missing_label_would_be_evidence_is_at_most_that(rate: Rate) 
     for selected in range(2):
         missing = np.zeros((1, 2))
         missing[0, selected] = 1
-        least = SampleEvidence.of(rate, before, missing)
+        least = sample_evidence(rate, before, missing)
         for positive in range(2):
             labels = before.copy()
             labels[0, positive, selected] += 1
-            known = SampleEvidence.of(rate, labels, np.zeros((1, 2)))
+            known = sample_evidence(rate, labels, np.zeros((1, 2)))
             assert (least.log_e_above <= known.log_e_above + 1e-9).all()
             assert (least.log_e_below <= known.log_e_below + 1e-9).all()

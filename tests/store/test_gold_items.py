@@ -9,9 +9,9 @@ import pytest
 from store_site import NOW, Record, Site, message, outcomes, page, record
 
 from service.monitoring import label_truth
+from service.monitoring.item_drawer import Drawer, Pooled
 from service.monitoring.label_truth import KnownItems
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.request_builder import Drawer, Pooled
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.activity import activity
 from service.serving.documents.models import model_state
@@ -184,8 +184,8 @@ def test_the_spelling_of_a_payload_does_not_show_who_wrote_it(
         connection, gold=[GoldItem(PoolRecord("g", "cat", 0.75, 0.0, {}, payload=sent), "cat")]
     )
     builder, item = labelling.monitor.issuer.builder, labelling.gold[0]
-    pooled = Pooled(0, b"all", 0, item.record)
-    for made in (builder.gold_request(item, "ask", now=NOW), builder.request(pooled, "ask", "all", now=NOW)):
+    pooled = Pooled(0, b"all", 0, item.record, "all")
+    for made in (builder.gold_request(item, "ask", now=NOW), builder.request(pooled, "ask", now=NOW)):
         assert f'"payload":{requested}' in made.message.decode()
 
 

@@ -35,7 +35,7 @@ from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
 from service.domain.siphash import siphash24
 from service.domain.value_book import ValueBook
-from service.monitoring.request_builder import Drawer
+from service.monitoring.item_drawer import Drawer
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash

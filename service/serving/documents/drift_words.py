@@ -77,7 +77,7 @@ def model_drift_sentence(snapshot: ModelSnapshot, drift: ModelDrift) -> str:
         said.append("No drift: recent traffic is like the reference.")
     if drifted:
         assessments = snapshot.assessments.values()
-        aimed = sorted({a.settings.asked_grouping for a in assessments if a.aim and a.aim.label_share > 0})
+        aimed = sorted({a.settings.chosen_grouping for a in assessments if a.aim and a.aim.label_share > 0})
         asked = f"; a share of the label requests by {' and by '.join(aimed)} goes there" if aimed else ""
         said.append(f"Drifted from the reference: {_listed(drifted)}{asked}.")
     held = [verdict.at for groups in drift.groupings.values() for verdict in groups.held.values()]

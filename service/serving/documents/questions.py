@@ -49,7 +49,7 @@ def question(settings: AssessmentSettings) -> str:
             by = f"{100 * settings.margin:g} percentage points"
             return f"Is {settings.challenger} better than the model, by more than {by}?"
         case _:
-            return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+            return _ESTIMATED[settings.metric].format(grouping=settings.chosen_grouping.replace("_", " "))
 
 
 def asked_rates(settings: ErrorRateSettings) -> str:

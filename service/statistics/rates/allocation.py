@@ -29,8 +29,19 @@ class Aim(NamedTuple):
     spread: Floats  # standard deviation of an estimate of the rate from one label [n]
 
 
-def aim(rate: Rate, labels: RateLabels, runs: Indices, groups: Indices, limits: Floats) -> Aim:
-    """The best spread of labels over the strata of some groups [n], for a rate near some limits [n]."""
+def aim(
+    rate: Rate,
+    labels: RateLabels,
+    runs: Indices,
+    groups: Indices,
+    limits: Floats,
+    *,
+    others: bool = False,
+) -> Aim:
+    """The best spread of labels over the strata of some groups [n], for a rate near some limits [n].
+
+    With `others`, labels are for other rates, too: then half of the chance follows the shares of all strata.
+    """
     strata = labels.strata
     mean = labels.expected(runs, groups)
     deviation = np.sqrt(mean * (1 - mean))
@@ -39,7 +50,7 @@ def aim(rate: Rate, labels: RateLabels, runs: Indices, groups: Indices, limits: 
     left = strata.left(groups, labels.labels[runs, groups])
     wanted = left * deviation * np.abs(steps - limits[:, None] * falls)
     sums = wanted.sum(axis=1, keepdims=True)
-    telling = left * ((steps != 0) | (falls != 0))
+    telling = left * ((steps != 0) | (falls != 0) | others)
     even = ratio(
         telling, telling.sum(axis=1, keepdims=True), ratio(left, left.sum(axis=1, keepdims=True), 0.0)
     )
