@@ -50,10 +50,14 @@ _encode = msgspec.json.Encoder().encode
 class OpenInference:
     """The format of inference responses.
 
-    `tensors` are names of tensors by model and field, where they differ from the field's name.
+    Args:
+        tensors: names of tensors by model and field, where they differ from the field's name.
+        any_model: whether other models are read too, by tensors with the names of fields; else they are
+            refused.
     """
 
-    def __init__(self, tensors: Mapping[str, Mapping[Any, str]]) -> None:
+    def __init__(self, tensors: Mapping[str, Mapping[Any, str]], *, any_model: bool = False) -> None:
+        self._others: dict[str, str] | None = {field: field for field in TENSOR_RULES} if any_model else None
         self._fields: dict[str, dict[str, str]] = {
             model: {names.get(field, field): field for field in TENSOR_RULES}
             for model, names in tensors.items()
@@ -83,7 +87,7 @@ class OpenInference:
 
     def _columns(self, response: _Response) -> dict[str, Column]:
         """Tensors that are fields of predictions, by field."""
-        names = self._fields.get(response.model_name)
+        names = self._fields.get(response.model_name, self._others)
         if names is None:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
         fields: dict[str, Column] = {}

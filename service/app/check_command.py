@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from service.app.check_sentences import summary, warnings
+from service.app.plain_text import in_bytes
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.config.assessments import AssessmentSettings, ErrorRateSettings
 from service.config.loader import load_settings
@@ -19,6 +21,7 @@ from service.domain.traffic_tables import ALL_TRAFFIC, MOST_MIX_ENTRIES, Columns
 from service.serving.documents.questions import asked_rates, chooser, question
 
 if TYPE_CHECKING:
+    from service.app.detection_forecast import Forecast
     from service.store.records import GoldItem
 
 _COLUMNS: Final[dict[Columns, str]] = {
@@ -31,8 +34,6 @@ _COLUMNS: Final[dict[Columns, str]] = {
 
 _RUN_ROLES: Final = ["predictions", "labels", "schedule", "serve"]
 """What `credence run` does."""
-
-_THOUSAND: Final = 1_000
 
 
 def check(options: argparse.Namespace) -> int:
@@ -48,7 +49,7 @@ def check(options: argparse.Namespace) -> int:
 
         gold = read_gold(settings)
     print(f"{options.config}: valid")
-    for line in _lines(settings, gold):
+    for line in _lines(settings, gold, drop=options.detect):
         print(line)
     return _try_connections(settings, options.role) if options.connect else 0
 
@@ -65,7 +66,7 @@ def _try_connections(settings: Settings, roles: list[str] | None) -> int:
     return min(failed, 1)
 
 
-def _lines(settings: Settings, gold: Mapping[str, Sequence[GoldItem]]) -> Iterator[str]:
+def _lines(settings: Settings, gold: Mapping[str, Sequence[GoldItem]], *, drop: float) -> Iterator[str]:
     topics, servers = settings.kafka.topics, ", ".join(settings.kafka.bootstrap_servers)
     yield f"reads {topics.predictions} and {topics.labels} from {servers}"
     yield f"writes {topics.label_requests} and {topics.dead_letters}"
@@ -74,16 +75,17 @@ def _lines(settings: Settings, gold: Mapping[str, Sequence[GoldItem]]) -> Iterat
     yield f"serves metrics and health at http://{monitoring.host}:{monitoring.port}/metrics"
     yield f"evaluates every {settings.schedule.tick_seconds:g} s"
     for name in settings.models:
-        yield from _model_lines(settings, name, gold.get(name, ()))
+        yield from _model_lines(settings, name, gold.get(name, ()), drop)
     yield from _vendor_lines(settings)
 
 
-def _model_lines(settings: Settings, name: str, gold: Sequence[GoldItem]) -> Iterator[str]:
+def _model_lines(settings: Settings, name: str, gold: Sequence[GoldItem], drop: float) -> Iterator[str]:
     model, space = settings.models[name], settings.cell_space(name)
     yield (
         f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
         f"groupings {', '.join(name for name, by in space.groupings.items() if not by.is_internal)}"
     )
+    yield from summary(model)
     yield from _table_lines(space, settings.bounds.table_bytes)
     pools = asked_pools(settings, name, space)
     sizes = pool_sizes(settings, name, pools)
@@ -103,14 +105,17 @@ def _model_lines(settings: Settings, name: str, gold: Sequence[GoldItem]) -> Ite
     yield from _gold_lines(settings, name, gold)
     if not model.assessments:
         yield "  requests no labels: no assessment is configured"
+    forecasts: dict[str, Forecast] = {}
     for assessment_name, assessment in model.assessments.items():
-        yield from _assessment_lines(settings, name, assessment_name, assessment)
+        yield from _assessment_lines(assessment_name, assessment)
+        if (found := _forecast(settings, name, assessment, drop)) is not None:
+            forecasts[assessment_name] = found
+            yield f"    {found.text}"
+    yield from warnings(model, forecasts)
 
 
-def _assessment_lines(
-    settings: Settings, model: str, name: str, assessment: AssessmentSettings
-) -> Iterator[str]:
-    """What an assessment asks, how many labels it may request, and what it finds by when."""
+def _assessment_lines(name: str, assessment: AssessmentSettings) -> Iterator[str]:
+    """What an assessment asks, by which labels, and their pace."""
     budget = assessment.budget
     window = "in total" if budget.per_days is None else _every(budget.per_days)
     yield (
@@ -121,21 +126,24 @@ def _assessment_lines(
     )
     if isinstance(assessment, ErrorRateSettings):
         yield f"    {asked_rates(assessment)}"
-    if assessment.labels_per_second == 0:
-        return
-    at_once = min(math.floor(budget.burst_labels), budget.labels - assessment.reserved_labels)
-    pace = duration(1 / assessment.labels_per_second)
-    yield (
-        f"    about one label every {pace}, at most {at_once} at once; "
-        f"{assessment.reserved_labels} of {budget.labels} labels are reserved for suspected groups"
-    )
+    if assessment.labels_per_second > 0:
+        at_once = min(math.floor(budget.burst_labels), budget.labels - assessment.reserved_labels)
+        pace = duration(1 / assessment.labels_per_second)
+        yield (
+            f"    about one label every {pace}, at most {at_once} at once; "
+            f"{assessment.reserved_labels} of {budget.labels} labels are reserved for suspected groups"
+        )
+
+
+def _forecast(settings: Settings, model: str, assessment: AssessmentSettings, drop: float) -> Forecast | None:
+    """How soon an assessment finds a fall; None where its groups have no threshold, or it no budget."""
     by = settings.cell_space(model).groupings[assessment.asked_grouping]
     threshold = settings.models[model].alerts.threshold("min_accuracy", by)
-    if threshold is not None:
-        from service.app.detection_forecast import forecast  # noqa: PLC0415 - with scipy
+    if assessment.labels_per_second == 0 or threshold is None:
+        return None
+    from service.app.detection_forecast import forecast  # noqa: PLC0415 - with scipy
 
-        if (found := forecast(settings, model, assessment, threshold)) is not None:
-            yield f"    {found}"
+    return forecast(settings, model, assessment, threshold, drop=drop)
 
 
 def _join_lines(settings: Settings, name: str) -> Iterator[str]:
@@ -146,8 +154,8 @@ def _join_lines(settings: Settings, name: str) -> Iterator[str]:
     waiting, closed = bounds.join_items * WAITING_BYTES, bounds.join_items * CLOSED_BYTES
     yield (
         f"  unrequested labels ({rule.items}): up to {bounds.join_items:,} predictions wait up to "
-        f"{duration(bounds.join_days * 86_400)}, about {_in_bytes(waiting)} in Redis; "
-        f"as many with an outcome, about {_in_bytes(closed)}"
+        f"{duration(bounds.join_days * 86_400)}, about {in_bytes(waiting)} in Redis; "
+        f"as many with an outcome, about {in_bytes(closed)}"
     )
 
 
@@ -173,12 +181,12 @@ def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:
         name = "all traffic" if spec.attribute == ALL_TRAFFIC else f"attribute {spec.attribute}"
         yield (
             f"  table of {name}: up to {spec.rows:,} {'row' if spec.rows == 1 else 'rows'} x "
-            f"{spec.width:,} columns ({_COLUMNS[spec.columns]}), {_in_bytes(spec.most_bytes)}; "
+            f"{spec.width:,} columns ({_COLUMNS[spec.columns]}), {in_bytes(spec.most_bytes)}; "
             f"for {spec.purpose}"
         )
     yield (
-        f"  all tables: up to {_in_bytes(most_table_bytes(space))} a partition "
-        f"(bounds.table_bytes: {_in_bytes(limit)})"
+        f"  all tables: up to {in_bytes(most_table_bytes(space))} a partition "
+        f"(bounds.table_bytes: {in_bytes(limit)})"
     )
     with_classes = {spec.attribute for spec in specs if spec.columns in {"classes", "class_bins"}}
     for attribute in space.attributes:
@@ -188,15 +196,6 @@ def _table_lines(space: CellSpace, limit: int) -> Iterator[str]:
                 f"{space.bounds.attribute_values:,} values x {len(space.classes):,} classes "
                 f"exceed {MOST_MIX_ENTRIES:,}; to enable it, lower bounds.attribute_values"
             )
-
-
-def _in_bytes(size: int) -> str:
-    """A size in its largest unit: `240.5 kB`."""
-    number, units = float(size), ["B", "kB", "MB", "GB"]
-    while number >= _THOUSAND and len(units) > 1:
-        number /= _THOUSAND
-        units.pop(0)
-    return f"{size} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
 def _vendor_lines(settings: Settings) -> Iterator[str]:

@@ -25,6 +25,7 @@ from service.app.action_parsers import (
 )
 from service.app.docgen.generated_files import PAGES, add_check_option
 from service.app.file_parsers import add_labels, add_predictions
+from service.app.init_parser import add_init, share
 from service.domain.errors import ConfigurationError, CredenceError
 from service.replay import options as replay
 
@@ -39,9 +40,9 @@ Credence monitors deployed classifiers with few labels. It reads a model's predi
 the accuracy and calibration of every group, requests the most informative labels by Thompson sampling, and
 exports credible intervals to Prometheus.
 
-Start with `credence demo`, which brings its own broker and Redis. In production, write a configuration
-(docs/configuration.md), create the topics with `credence topics create`, check everything with
-`credence check --connect`, and start `credence run`.
+Start with `credence demo`, which brings its own broker and Redis. In production, propose a configuration from
+a sample of predictions with `credence init` (docs/configuration.md has every key), create the topics with
+`credence topics create`, check everything with `credence check --connect`, and start `credence run`.
 """
 
 EPILOG = """\
@@ -127,6 +128,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the configuration (default: $CREDENCE_CONFIG, else credence.yaml)",
     )
+    add_init(commands)
     _add_operations(commands, configured)
     add_predictions(commands, configured)
     add_labels(commands, configured)
@@ -158,6 +160,13 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
         action="append",
         choices=["predictions", "labels", "schedule", "serve"],
         help="with --connect: only what this role needs; repeatable (default: what `credence run` needs)",
+    )
+    check.add_argument(
+        "--detect",
+        type=share,
+        default="0.1",
+        metavar="DROP",
+        help="forecast how soon a fall of a group's accuracy by this much is found (default: 0.1)",
     )
     run = add("run", "role_command:play", "run everything in one process")
     run.set_defaults(roles=["predictions", "labels", "schedule", "serve"])

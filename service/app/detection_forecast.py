@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,28 +26,97 @@ TYPICAL_GROUPS = 8
 """Groups of an attribute, whose values are not known before there is traffic."""
 
 DROP = 0.1
+"""Points of accuracy that a group loses, in a fault that nobody has described."""
+
+MOST_LABELS = 4_096
+"""Labels a day beyond which no budget is looked for."""
+
+_POWERS = tuple(1 << power for power in range(MOST_LABELS.bit_length()))
+
 _DAY = 86_400.0
 
 
-def forecast(settings: Settings, model: str, assessment: AssessmentSettings, threshold: float) -> str | None:
-    """When a group with this threshold that falls by 10 points is found; None without a period or a policy.
+@dataclass(frozen=True)
+class Forecast:
+    """How soon an assessment finds a fault of one group.
 
-    The accuracy before is as far above the threshold as that after it is below. Labels have been requested
-    for a month, and neither scores nor classes show the fault.
+    Attributes:
+        text: in a sentence.
+        days: median days until the alert; infinite if that is never.
+        labels: a day, with which the median is `find_within_days`; None if no budget suffices, or it is.
     """
-    if assessment.budget.per_days is None or not isinstance(assessment, PolicySettings):
+
+    text: str
+    days: float
+    labels: int | None
+
+
+def typical_fault(threshold: float, drop: float = DROP) -> Fault:
+    """A drop across a threshold: the accuracy before is as far above it as that after it is below."""
+    before = min(threshold + drop / 2, (1 + threshold) / 2)
+    return Fault(before, min(drop, before / 2))
+
+
+def forecast(
+    settings: Settings, model: str, assessment: AssessmentSettings, threshold: float, *, drop: float = DROP
+) -> Forecast | None:
+    """When a group with this threshold that falls by `drop` is found; None without a period or a policy.
+
+    Labels have been requested for a month, and neither scores nor classes show the fault.
+    """
+    chosen = settings.models[model]
+    if (
+        not 0 < threshold < 1
+        or assessment.budget.per_days is None
+        or not isinstance(assessment, PolicySettings)
+    ):
         return None
-    before = min(threshold + DROP / 2, (1 + threshold) / 2)
-    drop = min(DROP, before / 2)
+    fault = typical_fault(threshold, drop)
     groups = _groups(settings, model, assessment.asked_grouping)
-    found = detection(settings.models[model], assessment, Fault(before, drop), threshold, groups=groups)
+    found = detection(chosen, assessment, fault, threshold, groups=groups)
     what = "an accuracy" if groups == 1 else f"one {assessment.asked_grouping} of {groups} with equal traffic"
-    items = settings.models[model].labels_per_item.items_per_label(before)
-    spent = "" if items == 1 else f"; a new item takes about {1 / items:.2f} labels of the budget"
-    return (
-        f"{what} that falls from {100 * before:g}% to {100 * (before - drop):g}% is "
-        f"{_when('found', found.alert)}, and {_when('confirmed', found.confirmed)}{spent}"
+    items = chosen.labels_per_item.items_per_label(fault.before)
+    spent = "" if math.isclose(items, 1) else f"; a new item takes about {1 / items:.2f} labels of the budget"
+    labels = None
+    if found.alert.median > chosen.find_within_days:
+        labels = labels_a_day(chosen, assessment, fault, threshold, groups=groups)
+    text = (
+        f"{what} that falls from {100 * fault.before:g}% to {100 * fault.after:g}% is "
+        f"{when('found', found.alert)}, and {when('confirmed', found.confirmed)}{spent}"
     )
+    return Forecast(text, found.alert.median, labels)
+
+
+def labels_a_day(
+    model: ModelSettings,
+    assessment: PolicySettings,
+    fault: Fault,
+    threshold: float,
+    *,
+    groups: int,
+    late: bool = False,
+) -> int | None:
+    """The fewest labels a day that find a fault within `find_within_days`; None if `MOST_LABELS` do not.
+
+    In the median, or with `late` 9 of 10 times. The days fall as the labels rise, so the number is found by
+    bisection.
+    """
+
+    def suffices(labels: int) -> bool:
+        budget = assessment.budget.model_copy(update={"labels": labels, "per_days": 1.0})
+        asked = assessment.model_copy(update={"budget": budget})
+        alert = detection(model, asked, fault, threshold, groups=groups).alert
+        return bool((alert.late if late else alert.median) <= model.find_within_days)
+
+    # From few labels on: with very many, the arithmetic ends before any day does.
+    high = next((labels for labels in _POWERS if suffices(labels)), None)
+    if high is None:
+        return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
 
 
 def detection(
@@ -83,7 +153,7 @@ def detection(
     return days_to_detection(fault, labelling, rules)
 
 
-def _when(done: str, delay: Delay) -> str:
+def when(done: str, delay: Delay) -> str:
     """The median, and the time within which nine of ten faults are found."""
     if not math.isfinite(delay.median):
         return f"usually not {done} within two years"

@@ -7,10 +7,13 @@ from typing import Any
 
 from service.app.action_parsers import add_actions, add_command, positive
 
+FORMATS = ("csv", "jsonl", "parquet", "npz")
+
 _ROWS = """\
-File formats: csv (the first line names the columns), jsonl (an object in each line) and parquet (needs
-`pip install 'credence[parquet]'`). csv and jsonl may be compressed with gzip. Text is UTF-8. Empty cells of
-csv, and null, are missing values. Ids and classes stay text: 007 stays 007, and integers become their digits.
+File formats: csv (the first line names the columns), jsonl (an object in each line), parquet (needs
+`pip install 'credence[parquet]'`) and npz (arrays with one row per prediction, as `credence replay` reads).
+csv and jsonl may be compressed with gzip. Text is UTF-8. Empty cells of csv, and null, are missing values.
+Ids and classes stay text: 007 stays 007, and integers become their digits.
 Times are ISO 8601 (UTC unless an offset is given) or seconds since 1970, in the years 2000 to 2099.
 
 Each row is checked as the consumer of the topic checks it. A bad row, which the consumer would refuse, is not
@@ -104,9 +107,7 @@ def add_labels(commands: Any, configured: argparse.ArgumentParser) -> None:
 def _file_options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument("file", metavar="FILE", help="the file; - is standard input, and needs --format")
-    options.add_argument(
-        "--format", choices=["csv", "jsonl", "parquet"], help="format of the file (default: by its name)"
-    )
+    options.add_argument("--format", choices=FORMATS, help="format of the file (default: by its name)")
     options.add_argument(
         "--model",
         metavar="NAME",
@@ -122,13 +123,17 @@ def _file_options() -> argparse.ArgumentParser:
     )
     options.add_argument(
         "--delimiter",
-        type=_delimiter,
+        type=delimiter,
         default=",",
         metavar="CHAR",
         help="between cells of csv (default: a comma)",
     )
     options.add_argument(
-        "--from-line", type=positive, default=1, metavar="N", help="skip rows before line N (parquet: row N)"
+        "--from-line",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="skip rows before line N (parquet, npz: row N)",
     )
     how = options.add_mutually_exclusive_group()
     how.add_argument("--strict", action="store_true", help="send nothing if any row is bad")
@@ -144,8 +149,13 @@ def _text(text: str) -> str:
     return text
 
 
-def _delimiter(text: str) -> str:
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(delimiter) != 1 or delimiter in '"\r\n':
+def delimiter(text: str) -> str:
+    """One character between cells of csv.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is something else.
+    """
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(character) != 1 or character in '"\r\n':
         raise argparse.ArgumentTypeError(f"'{text}' is not one character, or tab")
-    return delimiter
+    return character

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from service.app.consumer_wiring import label_checks
 from service.app.files.delivery import Delivery, open_delivery
 from service.app.files.label_rows import LabelRows
-from service.app.files.opening import STANDARD_INPUT, Format, format_of, open_rows
+from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, Format, format_of, open_rows
 from service.app.files.prediction_rows import PredictionRows
 from service.app.files.records import Record, RowMaker
 from service.app.files.report import Report
@@ -91,10 +91,11 @@ class _FileRun:
         kind = options.format or format_of(options.file)
         if kind is None:
             raise _misuse("--format", "is needed: the name of the file says none")
-        if (kind == "parquet" or options.strict) and _is_read_once(options.file):
+        if (kind in READ_AT_ONCE or options.strict) and is_read_once(options.file):
             raise _misuse(
                 plain(options.file),
-                "parquet and --strict need a regular file: standard input and pipes are read once, in order",
+                "parquet, npz and --strict need a regular file: standard input and pipes are read once, in "
+                "order",
             )
         self._kind: Format = kind
 
@@ -171,7 +172,7 @@ class _FileRun:
         return status.st_size, status.st_mtime_ns
 
 
-def _is_read_once(path: str) -> bool:
+def is_read_once(path: str) -> bool:
     """Whether it has its content only once, as pipes have; what is not there is named when it is opened."""
     try:
         return path == STANDARD_INPUT or not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - also pipes

@@ -44,3 +44,15 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def days(text: str) -> float:
+    """A length of time as on the command line (90m, 12h, 14d), in days.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is something else, or no time at all.
+    """
+    given = _AGO.fullmatch(text)
+    if given is None or not int(given[1]):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a length of time: write 14d, 12h or 90m")
+    return timedelta(**{_UNITS[given[2]]: int(given[1])}) / timedelta(days=1)

@@ -19,9 +19,9 @@ _UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
 
 
 def read_arrays(
-    path: Path, *, needed: Sequence[str], wished: Sequence[str], attribute: str | None = None
+    path: Path, *, needed: Sequence[str], wished: Sequence[str] | None, attribute: str | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays of an npz archive, by name; those that are wished only where they are.
+    """Read arrays of an npz archive, by name; those that are wished only where they are, None for all.
 
     An attribute is needed too, if one is named.
 
@@ -49,7 +49,7 @@ def read_arrays(
                 )
         if attribute is not None and attribute not in names:
             raise RecordingError(path, no_attribute(attribute, "array", names))
-        read = (*needed, *wished, *([] if attribute is None else [attribute]))
+        read = (*needed, *(names if wished is None else wished), *([] if attribute is None else [attribute]))
         return {name: _array(path, archive, name) for name in read if name in names}
 
 

@@ -284,3 +284,85 @@ def test_the_forecast_is_of_the_threshold_of_the_grouping(
     config.write_text(f"models: {{mail: {{{grouped}, assessments: {{asked: {asked}}}}}}}", encoding="utf-8")
     assert main(["check", "--config", str(config)]) == 0
     assert "that falls from 75% to 65% is" in capsys.readouterr().out
+GROUPINGS = "{region: {by: attribute, attribute: region}, shop: {by: attribute, attribute: shop}}"
+
+
+def sentences(folder: Path, capsys: pytest.CaptureFixture[str], model: str, *options: str) -> list[str]:
+    """What is said to the owner of a model, and the warnings."""
+    config = folder / "credence.yaml"
+    config.write_text(
+        f"models: {{mail: {{classes: [ham, spam], groupings: {GROUPINGS}, {model}}}}}", encoding="utf-8"
+    )
+    assert main(["check", "--config", str(config), *options]) == 0
+    lines = (line.strip() for line in capsys.readouterr().out.splitlines())
+    return [line for line in lines if line.startswith(("in short", "warning"))]
+
+
+def asked(labels: int, *, within: str = "") -> str:
+    """A model that gets so many labels a day."""
+    task = f"{{task: identification, grouping: region, budget: {{labels: {labels}, per_days: 1}}}}"
+    return f"{within}alerts: {{min_accuracy: 0.9}}, assessments: {{weakest: {task}}}"
+
+
+def test_the_owner_reads_which_groups_are_watched_and_by_how_many_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted, estimated, others = sentences(tmp_path, capsys, asked(300))
+    assert "counts the predictions of all traffic, every region and every shop, and compares" in counted
+    assert estimated == (
+        "in short: estimates accuracy from at most 300 labels a day, and alerts if a group is below "
+        "90.0% with "
+        "a probability of 95%"
+    )
+    assert "requests no labels by shop; labels of other groupings count there too" in others
+
+
+def test_a_budget_that_finds_faults_too_late_is_a_warning_with_one_that_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soon = "find_within_days: 7, "
+    assert not [line for line in sentences(tmp_path, capsys, asked(20)) if line.startswith("warning")]
+    (warning,) = [
+        line for line in sentences(tmp_path, capsys, asked(20, within=soon)) if line.startswith("warning")
+    ]
+    start, end = (
+        "warning: weakest usually finds that fall later than in find_within_days (7 d); ",
+        " labels a day do",
+    )
+    assert warning.startswith(start)
+    labels = int(warning.removeprefix(start).split(end)[0])
+    assert labels > 20
+    assert not [
+        line for line in sentences(tmp_path, capsys, asked(labels, within=soon)) if line.startswith("warning")
+    ]
+
+
+def test_a_fall_that_no_budget_finds_in_time_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = sentences(tmp_path, capsys, asked(20, within="find_within_days: 0.1, "), "--detect", "0.01")
+    assert lines[-1].endswith("allow more time, or fewer groups")
+
+
+def test_labels_without_a_period_or_a_threshold_are_warnings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = "assessments: {weakest: {grouping: region, budget: {labels: 1000}}}"
+    lines = sentences(tmp_path, capsys, model)
+    assert "in short: estimates accuracy from at most 1,000 labels once" in lines
+    assert "warning: no group is ever reported as inaccurate; set alerts.min_accuracy" in lines
+    assert (
+        "warning: weakest spends its 1,000 labels once; a fault after that gets no labels. Set "
+        "budget.per_days" in lines
+    )
+
+
+def test_the_fall_that_is_forecast_is_the_one_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "credence.yaml"
+    config.write_text(
+        f"models: {{mail: {{classes: [ham, spam], groupings: {GROUPINGS}, {asked(300)}}}}}", encoding="utf-8"
+    )
+    assert main(["check", "--config", str(config), "--detect", "0.04"]) == 0
+    assert "that falls from 92% to 88% is" in capsys.readouterr().out

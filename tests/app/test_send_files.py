@@ -201,12 +201,14 @@ def test_a_mistake_on_the_command_line_is_named(send: Sender, arguments: list[st
     assert problem in send.warned
 
 
-@pytest.mark.parametrize("options", [["--format", "csv", "--strict"], ["--format", "parquet"]])
+@pytest.mark.parametrize(
+    "options", [["--format", "csv", "--strict"], ["--format", "parquet"], ["--format", "npz"]]
+)
 def test_a_pipe_is_refused_where_a_file_is_needed(send: Sender, tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "a\x1b[31m"
     os.mkfifo(path)
     assert send(path, *options) == 2
-    assert "parquet and --strict need a regular file" in send.warned
+    assert "parquet, npz and --strict need a regular file" in send.warned
     assert "\x1b" not in send.warned
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from service.domain.times import in_words, moment
+from service.domain.times import days, in_words, moment
 
 
 def test_a_time_without_an_offset_is_utc() -> None:
@@ -27,3 +27,14 @@ def test_a_time_is_reported_as_it_may_be_written() -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not a time"):
         moment(text)
+
+
+@pytest.mark.parametrize(("text", "found"), [("14d", 14.0), ("36h", 1.5), ("90m", 0.0625), ("86400s", 1.0)])
+def test_a_length_of_time_is_in_days(text: str, found: float) -> None:
+    assert days(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "14", "0d", "-1d", "2w", "1.5d", "d"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a length of time"):
+        days(text)

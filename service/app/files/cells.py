@@ -41,7 +41,7 @@ def to_text(cell: Any, column: str) -> str:
     Raises:
         BadCell: it is something else.
     """
-    value = _parsed(cell, column)
+    value = parsed(cell, column)
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -61,7 +61,7 @@ def to_number(cell: Any, column: str) -> float:
     Raises:
         BadCell: it is something else.
     """
-    value = _parsed(cell, column)
+    value = parsed(cell, column)
     if isinstance(value, str):
         # Python alone takes digits of other scripts and underscores for numbers.
         if not value.isascii() or "_" in value:
@@ -87,7 +87,7 @@ def to_time(cell: Any, column: str) -> str:
     Raises:
         BadCell: it is no time.
     """
-    value = _parsed(cell, column)
+    value = parsed(cell, column)
     try:
         if isinstance(value, str):
             value = float(value) if _EPOCH.fullmatch(value) else datetime.fromisoformat(value)
@@ -168,14 +168,18 @@ def _check_json(value: Any, column: str) -> None:
             _check_json(each, column)
 
 
-def _parsed(cell: Any, column: str) -> Any:
-    """The value of JSON text; any other cell is its own."""
+def parsed(cell: Any, column: str) -> Any:
+    """The value of JSON text; any other cell is its own.
+
+    Raises:
+        BadCell: it is not JSON, or a number beyond all bounds.
+    """
     return _decoded(cell, column) if isinstance(cell, msgspec.Raw) else cell
 
 
 def _from_json(cell: Any, column: str) -> Any:
     """The same; text, as in CSV, is JSON."""
-    value = _parsed(cell, column)
+    value = parsed(cell, column)
     return _decoded(value.encode(errors="replace"), column) if isinstance(value, str) else value
 
 

@@ -11,11 +11,12 @@ from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from typing import BinaryIO, Literal, cast
 
+from service.app.files.npz_rows import npz_table
 from service.app.files.parquet_rows import parquet_table
 from service.app.files.rows import Row, Table, UnusableFileError
 from service.app.files.text_rows import csv_table, jsonl_table
 
-Format = Literal["csv", "jsonl", "parquet"]
+Format = Literal["csv", "jsonl", "parquet", "npz"]
 
 STANDARD_INPUT = "-"
 
@@ -25,7 +26,11 @@ _ENDINGS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
+    ".npz": "npz",
 }
+READ_AT_ONCE: frozenset[Format] = frozenset({"parquet", "npz"})
+"""Formats that cannot be read in order, so not from a pipe."""
+
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 
@@ -51,7 +56,7 @@ def open_rows(
         kind: its format; CSV and JSON lines may be compressed with gzip.
         delimiter: between the cells of CSV.
         row_bytes: longest row, as text or in memory.
-        used: chooses the columns of Parquet that are read.
+        used: chooses the columns of Parquet that are read; of an npz archive all are.
 
     Raises:
         UnusableFileError: it cannot be read, perhaps not to its end.
@@ -62,6 +67,8 @@ def open_rows(
             handle = _open(path, stack)
             if kind == "parquet":
                 table = parquet_table(handle, source, row_bytes=row_bytes, used=used)
+            elif kind == "npz":
+                table = npz_table(path, row_bytes=row_bytes)
             else:
                 text = _decompressed(handle, stack)
                 if kind == "csv":

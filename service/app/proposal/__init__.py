@@ -1,0 +1,1 @@
+"""A configuration from a sample: a profile of its columns, decisions with their reasons, commented YAML."""
