@@ -24,12 +24,13 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_job import ImmediateExecutor
-from service.monitoring.binary_performance import assess_performance, performance_facts
+from service.monitoring.binary_performance import assess_performance
 from service.monitoring.challenger import challenge_snapshot
 from service.monitoring.ensembles import ensemble_snapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_truth import LearnedTruth
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import performance_facts
 from service.monitoring.unanswered_requests import unanswered_requests
 from service.monitoring.weighted_labels import weigh_model_labels
 from service.store.outcome_entries import OutcomeEntry

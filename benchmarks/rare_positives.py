@@ -27,8 +27,12 @@ _ROOM = 200
 """Items of a score bin that are pooled; a quarter of the traffic called positive."""
 
 
-def watched(policy: str, seed: int, labels: Sequence[int]) -> Iterator[tuple[float, float, float]]:
-    """Width of the interval of the recall, whether it holds, and that of F1, at each number of labels."""
+def watched(policy: str, seed: int, labels: Sequence[int]) -> Iterator[tuple[float, ...]]:
+    """Width of the interval of the recall, whether it holds, and that of F1, at each number of labels.
+
+    Then whether labels contradict the score model, and of the design-based interval of the recall its width
+    and whether it holds.
+    """
     rng = np.random.default_rng([seed, POLICIES.index(policy)])
     slope = float(np.exp(rng.normal(0, 0.3)))
     classifier = Classifier(_PREVALENCE, _DISTANCE, (1.0, 1.0), float(rng.normal(0, 0.5)), slope, np.zeros(1))
@@ -44,10 +48,18 @@ def watched(policy: str, seed: int, labels: Sequence[int]) -> Iterator[tuple[flo
         snapshot = site.believed()
         recall = snapshot.measures["recall"]
         held = truth.held(snapshot)
-        yield float(recall.upper - recall.lower), held["recall"], held["f1"]
+        design = snapshot.design.estimate.measures["recall"]
+        yield (
+            float(recall.upper - recall.lower),
+            held["recall"],
+            held["f1"],
+            float(snapshot.design.disagrees),
+            float(design.upper - design.lower),
+            float(design.lower <= truth.measures["recall"] <= design.upper),
+        )
 
 
-def _all(policy: str, labels: Sequence[int], seed: int) -> list[tuple[float, float, float]]:
+def _all(policy: str, labels: Sequence[int], seed: int) -> list[tuple[float, ...]]:
     return list(watched(policy, seed, labels))
 
 
@@ -62,7 +74,7 @@ def table(runs: int, jobs: int, labels: Sequence[int]) -> Table:
     return Table(
         f"one item in 500 is positive, %: {runs} classifiers",
         "policy, labels",
-        ("width, recall", "recall holds", "F1 holds"),
+        ("width, recall", "recall holds", "F1 holds", "labels contradict", "width, design", "design holds"),
         rows,
     )
 

@@ -26,9 +26,10 @@ from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
 from service.monitoring.acquisition import acquisition_state
 from service.monitoring.background_performance import POOLED_SCORES
-from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
+from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import performance_facts
 from service.monitoring.posteriors import assess_groupings
 from service.statistics.policies import NONE, Situation
 from service.store.outcome_entries import OutcomeEntry

@@ -29,13 +29,14 @@ def summary(model: ModelSettings) -> Iterator[str]:
     once = sum(each.labels for each in budgets if each.per_days is None)
     labels = [f"{a_day:,.0f} labels a day"] * (a_day > 0) + [f"{once:,} labels once"] * (once > 0)
     text = f"  in short: estimates accuracy from at most {_listed(labels)}"
-    if model.alerts.min_accuracy is not None:
+    if targets := model.alerts.given("min_accuracy"):
+        ends = [f"{target:.1%}" for target in sorted({min(targets), max(targets)})]
         text += (
-            f", and alerts if a group is below {model.alerts.min_accuracy:.1%} with a probability of "
+            f", and alerts if a group is below {' to '.join(ends)} with a probability of "
             f"{model.alerts.confidence:.0%}"
         )
     yield text
-    asked = {each.asked_grouping for each in model.assessments.values()}
+    asked = {each.chosen_grouping for each in model.assessments.values()}
     if others := [name for name in model.groupings if name not in asked]:
         yield (
             f"  in short: requests no labels by {_listed(others)}; labels of other groupings count "
@@ -46,7 +47,7 @@ def summary(model: ModelSettings) -> Iterator[str]:
 
 def warnings(model: ModelSettings, forecasts: Mapping[str, Forecast]) -> Iterator[str]:
     """What keeps a fault from being found in time, and what to change; forecasts are by assessment."""
-    if model.assessments and model.alerts.min_accuracy is None:
+    if model.assessments and not model.alerts.given("min_accuracy"):
         yield "  warning: no group is ever reported as inaccurate; set alerts.min_accuracy"
     for name, assessment in model.assessments.items():
         if assessment.budget.per_days is None:

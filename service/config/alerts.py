@@ -74,6 +74,13 @@ class AlertSettings(Frozen):
                 return given
         return self.min_accuracy if measure == "min_accuracy" else self.max_ece
 
+    def given(self, measure: Measure) -> list[float]:
+        """Thresholds of a measure that some group may have."""
+        groupings = self.groupings.values()
+        sections = [self, *groupings, *(group for one in groupings for group in one.groups.values())]
+        found = [getattr(section, measure) for section in sections]
+        return [threshold for threshold in found if threshold is not None]
+
     def named_groups(self, grouping: str) -> list[str]:
         """Groups that may have thresholds of their own."""
         return [*self.groupings[grouping].groups] if grouping in self.groupings else []

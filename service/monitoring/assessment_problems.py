@@ -63,6 +63,14 @@ def _performance(snapshot: ModelSnapshot, name: str) -> Iterator[Problem]:
                 value=(estimate.lower.item(), estimate.mean.item(), estimate.upper.item()),
                 limit=found.targets[measure],
             )
+    if found.design.disagrees:
+        yield Problem(
+            kind="performance_design_disagrees",
+            severity="info",
+            alerts=(),
+            subject=name,
+            amount=found.design.log10_factor,
+        )
     if found.misfit:
         yield Problem(
             kind="performance_misfit",

@@ -13,9 +13,10 @@ from service.config.assessments import PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
 from service.monitoring.background_job import BackgroundJob
-from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
+from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import PerformanceFacts
 from service.monitoring.score_gains import answered_by_score
 from service.store.records import PoolRecord
 

@@ -1,27 +1,21 @@
 """Precision, recall and other measures of a binary classifier, and the best threshold (pure).
 
-Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come
-with the weights of the balance heuristic, so it does not matter who asked for them.
+They are those of the model-based posterior. If labels alone contradict it, what is said of the model's
+threshold is the design-based estimate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from service.config.assessments import PerformanceSettings
-from service.domain.arrays import Flags, Floats, Indices, Ints
-from service.domain.cells import POSITIVE_SCORE, CellSpace
-from service.domain.value_table import Block
-from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_truth import LearnedTruth
-from service.monitoring.label_weights import DrawnLabels, label_weights
-from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.positive_items import UnclearItems, imputed_positives, unclear_items
-from service.monitoring.score_gains import ScoreGains, answered_by_score, score_gains
-from service.statistics.balance_heuristic import sums
+from service.domain.arrays import Floats, Ints
+from service.monitoring.design_check import AtThreshold, DesignCheck, at_every_threshold, check_against_design
+from service.monitoring.performance_facts import PerformanceFacts
+from service.monitoring.score_gains import ScoreGains, score_gains
 from service.statistics.binary.performance import (
     Costs,
     Target,
@@ -29,7 +23,7 @@ from service.statistics.binary.performance import (
     choose_threshold,
     performance,
 )
-from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
 from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
 from service.statistics.binary.semi_supervised import (
     MIXTURE_DRAWS,
@@ -37,9 +31,7 @@ from service.statistics.binary.semi_supervised import (
     pooled_posterior,
 )
 from service.statistics.estimate import Band, Estimate
-from service.statistics.ratios import ratio
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
-from service.store.records import PoolRecord
 
 RECALLS = np.linspace(0.01, 1.0, 100)
 FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
@@ -48,20 +40,6 @@ _DRAWS = 1_000  # of the posterior, from all imputations together
 
 MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
 """Scores are reported to be no mixture where both say so: very many scores always differ significantly."""
-
-
-@dataclass(frozen=True)
-class PerformanceFacts:
-    """What the performance is learned from, as columns [n]."""
-
-    scores: Floats  # of the positive class
-    weights: Floats  # how much of the traffic each represents
-    labels: Ints  # `POSITIVE`, `NEGATIVE` or `UNLABELLED`
-    label_weights: Floats  # as how many labels each counts
-    score_edges: tuple[float, ...]  # of the groups that labels are requested by
-    imputed: Sequence[Ints] = ()  # the labels, once for every imputation; none where labels are the truth
-    unclear: UnclearItems | None = None  # if some requested items may have either class
-    answered: Mapping[str, int] = field(default_factory=dict)  # items with a label, by positive score
 
 
 @dataclass(frozen=True)
@@ -74,12 +52,10 @@ class PerformanceSnapshot:
     labels: int  # that are known
     effective_labels: float  # as how many they count after weighting and forgetting
     scores: int  # of unlabelled items
-    # precision, recall, f1 and false positive rate at the model's threshold, and the prevalence of the
-    # positive class, by name
+    # what is said of the model's threshold: as in `AtThreshold`, design-based if labels contradict the model
     measures: Mapping[str, Estimate]
+    design: DesignCheck
     targets: Mapping[str, float]  # that are configured, by measure
-    # probability that a target is missed at the model's threshold, by measure; nothing of the precision
-    # where nothing is called positive
     missed: Mapping[str, float]
     curve: Band  # precision at `RECALLS` [R]
     roc: Band  # recall at `FALSE_POSITIVE_RATES` [R]
@@ -96,118 +72,6 @@ class PerformanceSnapshot:
         """Whether the scores are no mixture of two classes, as far as its families go."""
         mixture = self.mixture
         return mixture.misfit_p_value < MISFIT_P_VALUE and mixture.distance > MISFIT_DISTANCE
-
-
-def performance_facts(
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    pooled: Sequence[PoolRecord],
-    *,
-    positive: str,
-    decay: float,
-    now: float,
-    truth: LearnedTruth | None = None,
-    any_class: Collection[int] = (),
-) -> PerformanceFacts | None:
-    """What the performance is learned from; None without traffic.
-
-    Of a model's outcomes, which lose weight at a rate of `decay`, 1/s, and of some of its unlabelled items;
-    `positive` is the class to be found. If labels may be wrong, `truth` is what they leave open. Items
-    without a label for a reason in `any_class` may have either class.
-    """
-    space, whole = index.space, index.traffic.whole
-    traffic = Block(whole.counts[0], whole.weights[0], whole.score_sums[0])
-    if not traffic.weights.any():
-        return None
-    number = space.classes.index(positive)
-    item_cells, item_classes, item_scores = _pooled_items(space, traffic, pooled)
-    scored = ledger.scored_labels(at=now, decay=decay)
-    cells = index.cells.classes[scored.cells] * space.bin_count + index.cells.bins[scored.cells]
-    drawn = DrawnLabels.of(index, ledger, scored.cells, scored.sources)
-    usable = drawn.usable(any_class) & (traffic.weights[cells] > 0)
-    scored, cells = scored.part(usable), cells[usable]
-    balanced = label_weights(drawn.part(usable), scored.freshness).weights
-    # A score tells all that the score decides; within one, labels weigh as they were asked for.
-    strata = index[POSITIVE_SCORE].cells[scored.cells]
-    worth = _worth(balanced, scored.freshness, strata, space.bin_count)
-    alone = _cells_alone(traffic, np.concatenate((item_cells, cells)))
-    own = np.concatenate(
-        (
-            _positive(item_scores, item_classes == number),
-            _positive(scored.scores, scored.predicted == number),
-            _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
-        )
-    )
-
-    def labels(positive: Flags) -> Ints:
-        found = np.full(len(own), UNLABELLED, np.int64)
-        found[len(item_cells) : len(own) - len(alone)] = np.where(positive, POSITIVE, NEGATIVE)
-        return found
-
-    imputed: list[Flags] = []
-    if truth is not None:
-        imputed = imputed_positives(truth, index, ledger, scored, positive=number, at=now)
-    return PerformanceFacts(
-        scores=np.clip(own, 0.0, 1.0),
-        weights=_stood_for(traffic, np.concatenate((item_cells, cells, alone))),
-        score_edges=space.score_edges,
-        labels=labels(scored.true_classes == number),
-        label_weights=np.concatenate((np.ones(len(item_cells)), worth, np.ones(len(alone)))),
-        imputed=[labels(each) for each in imputed],
-        unclear=unclear_items(index, ledger, at=now, decay=decay, any_class=any_class),
-        answered=answered_by_score(index, ledger, now=now),
-    )
-
-
-def _pooled_items(
-    space: CellSpace, traffic: Block, pooled: Sequence[PoolRecord]
-) -> tuple[Indices, Indices, Floats]:
-    """Cells, predicted classes by index, and scores of unlabelled items [n]."""
-    classes = {name: i for i, name in enumerate(space.classes)}
-    usable = [
-        (classes[record.predicted_class], record.score)
-        for record in pooled
-        if record.predicted_class in classes
-    ]
-    columns = np.array(usable, np.float64).reshape(-1, 2)
-    predicted, scores = columns[:, 0].astype(np.intp), columns[:, 1]
-    cells = predicted * space.bin_count + space.bins(scores)
-    # The pool may know a cell already that the traffic, as it was read, does not.
-    scored = traffic.weights[cells] > 0
-    return cells[scored], predicted[scored], scores[scored]
-
-
-def _cells_alone(traffic: Block, cells: Indices) -> Indices:
-    """Cells with traffic, but without an item: their mean score represents it."""
-    weights = traffic.weights
-    return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
-
-
-def _positive(scores: Floats, called: Flags) -> Floats:
-    return np.where(called, scores, 1 - scores)
-
-
-def _stood_for(traffic: Block, cells: Indices) -> Floats:
-    """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
-
-    All together count as many as the traffic, as the share of every cell is known from all of it. How scores
-    are spread within a cell is known from its items alone; so score bins should be fine where it matters.
-    """
-    weights = traffic.weights
-    shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
-    counted: Floats = shares * (float(traffic.counts.sum()) / float(shares.sum()))
-    return counted
-
-
-def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:
-    """As how many labels each counts [n].
-
-    In proportion to its weight by the balance heuristic and age, and all of a stratum together as Kish's
-    effective number.
-    """
-    total = sums(strata, balanced * freshness, count)
-    squares = sums(strata, balanced**2 * freshness, count)
-    return balanced * freshness * ratio(total, squares, 0.0)[strata]
 
 
 def _learning(
@@ -234,9 +98,6 @@ def _learning(
     return learner, [(each.positives, each.negatives) for each in every]
 
 
-_NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
-
-
 def assess_performance(
     facts: PerformanceFacts,
     settings: PerformanceSettings,
@@ -259,9 +120,19 @@ def assess_performance(
     wanted = settings.targets.wanted
     costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
     at = drawn.nearest(settings.threshold)
-    names = ("precision", "recall", "f1", "false_positive_rate")
-    calls = bool(drawn.called[:, at].any())
-    everywhere = {name: Estimate.of(getattr(drawn, name), interval) for name in names}
+    everywhere = at_every_threshold(drawn, interval)
+    design = check_against_design(
+        facts,
+        settings,
+        learner.bins,
+        labels,
+        log_evidence=posterior.log_evidence,
+        interval=interval,
+        rng=rng.spawn(1)[0],
+    )
+    shown = AtThreshold.of(drawn, everywhere, at, wanted, interval)
+    if design.disagrees:
+        shown, everywhere = design.estimate, design.estimate.among(everywhere, at)
     return PerformanceSnapshot(
         taken_at=now,
         positive_class=settings.positive_class,
@@ -269,17 +140,10 @@ def assess_performance(
         labels=int(np.count_nonzero(facts.labels != UNLABELLED)),
         effective_labels=float(facts.label_weights[facts.labels != UNLABELLED].sum()),
         scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
-        measures={
-            **{name: estimate.part(np.array(at)) for name, estimate in everywhere.items()},
-            **({} if calls else {"precision": _NOTHING}),
-            "prevalence": Estimate.of(drawn.prevalence, interval),
-        },
+        measures=shown.measures,
+        design=design,
         targets=wanted,
-        missed={
-            name: float(1 - Target(**{name: least}).met(drawn)[:, at].mean())
-            for name, least in wanted.items()
-            if calls or name != "precision"
-        },
+        missed=shown.missed,
         curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
         roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
         thresholds=choose_threshold(drawn, Target(**wanted), costs, mass=interval),

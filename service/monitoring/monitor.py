@@ -16,7 +16,6 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.absent_watch import AbsentWatch
 from service.monitoring.annotator_watch import AnnotatorWatch
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
-from service.monitoring.binary_performance import PerformanceFacts, performance_facts
 from service.monitoring.count_trends import STEP_SECONDS, counts_at, due_history
 from service.monitoring.drift_holding import due_verdicts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
@@ -24,6 +23,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Timeline, moment
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import PerformanceFacts, performance_facts
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round

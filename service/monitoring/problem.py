@@ -32,6 +32,7 @@ ProblemKind = Literal[
     "times_clipped",
     "values_folded",
     "challenger_better",
+    "performance_design_disagrees",
     "performance_misfit",
     "pool_exhausted",
 ]

@@ -42,6 +42,14 @@ class ItemsToLabel:
         self.negatives: Floats = np.zeros(len(bins.counts))
         """Negative labels of every bin."""
 
+    @property
+    def labelled(self) -> LabelledStrata:
+        """Items and labels of every stratum."""
+        sums = self._strata.sums
+        return LabelledStrata(
+            self._strata.called.astype(np.float64), self._counts, sums(self.positives), sums(self.negatives)
+        )
+
     def draw(self, labels: int, policy: str, aim: str) -> Ints:
         """Label so many items, and tell which."""
         if policy == RANDOM:
@@ -65,12 +73,9 @@ class ItemsToLabel:
 
     def _plan(self, count: int, aim: str) -> Ints:
         """How many of the next labels each stratum gets."""
-        log_odds, _ = self._planner.log_odds(self.positives, self.negatives, self._rng, draws=_DRAWS)
-        sums = self._strata.sums
-        known = LabelledStrata(
-            self._strata.called.astype(np.float64), self._counts, sums(self.positives), sums(self.negatives)
-        )
-        return next_labels(known, expected_gains(known, special.expit(log_odds), aim), count, self._rng)
+        drawn = self._planner.log_odds(self.positives, self.negatives, self._rng, draws=_DRAWS)
+        known = self.labelled
+        return next_labels(known, expected_gains(known, special.expit(drawn.log_odds), aim), count, self._rng)
 
     def _label(self, items: Ints) -> None:
         size = len(self.positives)

@@ -18,9 +18,12 @@ from service.domain.arrays import Flags, Floats, Ints
 from service.domain.assessments import Aim
 from service.replay.items_to_label import RANDOM, ItemsToLabel
 from service.replay.workers import Workers
+from service.statistics.binary.design import design_estimate
+from service.statistics.binary.label_gains import LabelledStrata
 from service.statistics.binary.performance import Performance, Target, choose_threshold, performance
 from service.statistics.binary.score_bins import ScoreBins, bin_scores
 from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
+from service.statistics.binary.score_steps import LOG_CONTRADICTED, log_evidence_of_steps
 from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, WAYS, ScoreLearner, ScorePosterior
 from service.statistics.estimate import Band, Estimate
 
@@ -138,6 +141,7 @@ def run_once(study: PerformanceStudy, mixture: MixtureFit, labels: int, number: 
         "band_width": float(np.mean(band.upper - band.lower)),
         "band_coverage": float(_held(band, truth).mean()),
         **_at_threshold(study, believed),
+        **_by_design(study, items.labelled, believed, posterior, rng.spawn(1)[0]),
         **_making(posterior),
     }
     measures["area_if_positive"] = measures["area"] if measures["positive_label"] else np.nan
@@ -203,6 +207,34 @@ def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, f
         found[f"{name}{SQUARED_ERROR}"] = float((interval.mean - true) ** 2)
     prevalence = Estimate.of(believed.prevalence, study.mass)
     return found | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
+
+
+def _by_design(
+    study: PerformanceStudy,
+    labelled: LabelledStrata,
+    believed: Performance,
+    posterior: ScorePosterior,
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """How the design-based estimate does, and what is shown: it, if labels contradict the score model."""
+    # Labels at random have equal inclusion probabilities in all strata of a side.
+    sample = labelled.merged() if study.policy == RANDOM else labelled
+    design = design_estimate([sample], rng).performance(study.threshold, rng)
+    steps = log_evidence_of_steps(labelled.positives, labelled.negatives)
+    disagrees = steps - posterior.log_evidence >= LOG_CONTRADICTED
+    truth = study.scores.truth
+    truly_at = study.scores.position(truth, study.threshold)
+    modelled_at = study.scores.position(believed, study.threshold)
+    found = {"design_disagrees": float(disagrees)}
+    for name in AT_THRESHOLD:
+        by_design = Estimate.of(getattr(design, name)[:, 0], study.mass)
+        by_model = Estimate.of(getattr(believed, name)[:, modelled_at], study.mass)
+        exists = name != "precision" or truth.called[0, truly_at] > 0
+        true = getattr(truth, name)[0, truly_at]
+        for kind, interval in (("design", by_design), ("shown", by_design if disagrees else by_model)):
+            found[f"{name}_{kind}_coverage"] = float(_held(interval, true)) if exists else np.nan
+            found[f"{name}_{kind}_width"] = float(interval.upper - interval.lower) if exists else np.nan
+    return found
 
 
 def _making(posterior: ScorePosterior) -> dict[str, float]:

@@ -157,6 +157,24 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
             {words: f"{name}_width" for name, words in _WORDS.items()},
         ),
         table(
+            f"share of design-based {percent} intervals that hold the truth, %",
+            {
+                **{words: f"{name}_design_coverage" for name, words in _WORDS.items()},
+                "labels contradict": "design_disagrees",
+            },
+            "From labels and their inclusion probabilities alone. Labels contradict the score model from a "
+            "Bayes factor of 10 on.",
+        ),
+        table(
+            f"mean width of design-based {percent} intervals, x 100",
+            {words: f"{name}_design_width" for name, words in _WORDS.items()},
+        ),
+        table(
+            f"share of the shown {percent} intervals that hold the truth, %",
+            {words: f"{name}_shown_coverage" for name, words in _WORDS.items()},
+            "Design-based ones if labels contradict the score model, and else model-based ones.",
+        ),
+        table(
             "weights of the four ways to see the scores, %",
             {each: f"weight_{each}" for each in WAYS},
         ),

@@ -157,6 +157,7 @@ PERFORMANCE = MetricTable[PerformanceSnapshot](_ASSESSMENT, (
     Metric("credence_performance_labels", "labels", "Effective number of labels behind the performance, after weighting and forgetting.", lambda there: there.effective_labels),
     Metric("credence_performance_misfit", "", "1 if no mixture of two distributions, one per class, fits the scores, else 0; precision "
         "and recall then come from logistic curves fitted to labels.", lambda there: there.misfit),
+    Metric("credence_performance_design_disagrees", "", "1 if labels contradict the score model, else 0; then the estimates at the threshold come from labels and their inclusion probabilities alone.", lambda there: there.design.disagrees, off_dashboards="the status page says so, and what to do"),
     Metric("credence_performance_timestamp_seconds", "seconds", "When the data for the estimate of performance was read.", lambda there: there.taken_at),
 ))
 MEASURE = MetricTable[_Measured]((*_ASSESSMENT, "measure"), (

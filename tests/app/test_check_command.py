@@ -284,6 +284,8 @@ def test_the_forecast_is_of_the_threshold_of_the_grouping(
     config.write_text(f"models: {{mail: {{{grouped}, assessments: {{asked: {asked}}}}}}}", encoding="utf-8")
     assert main(["check", "--config", str(config)]) == 0
     assert "that falls from 75% to 65% is" in capsys.readouterr().out
+
+
 GROUPINGS = "{region: {by: attribute, attribute: region}, shop: {by: attribute, attribute: shop}}"
 
 

@@ -17,12 +17,13 @@ from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
+from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.history import Moment, moment
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import PerformanceFacts
 from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.monitoring.traffic_windows import ComparedTraffic, Stretch

@@ -15,7 +15,7 @@ from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
 from service.monitoring.background_job import ImmediateExecutor
 from service.monitoring.background_performance import PerformanceWatch
-from service.monitoring.binary_performance import PerformanceFacts
+from service.monitoring.performance_facts import PerformanceFacts
 from service.statistics.binary.score_bins import UNLABELLED
 from service.store.records import PoolRecord
 

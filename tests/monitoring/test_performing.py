@@ -14,15 +14,10 @@ from service.config.assessments import PerformanceSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic
-from service.monitoring.binary_performance import (
-    RECALLS,
-    PerformanceFacts,
-    PerformanceSnapshot,
-    assess_performance,
-    performance_facts,
-)
+from service.monitoring.binary_performance import RECALLS, PerformanceSnapshot, assess_performance
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import PerformanceFacts, performance_facts
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED
 from service.store.outcome_entries import OutcomeEntry
 from service.store.records import Fact, LabelFact, PoolRecord

@@ -56,6 +56,9 @@ def studies(made: Any, *words: object) -> list[PerformanceStudy]:
     return list(_studies(made, completed(parsed("model.npz", *words)), "random"))
 
 
+BY_DESIGN = ("design_coverage", "design_width", "shown_coverage", "shown_width")
+
+
 def areas(ours: float, label_only: float) -> dict[str, float]:
     both = {"area": ours, "label_only_area": label_only}
     return both | {f"{name}_if_positive": value for name, value in both.items()}
@@ -71,8 +74,9 @@ def made_up(number: int, area: float, label_only_area: float, **measures: float)
     names = ("band_width", "positive_label", "separation", "misfit_p_value", "effective_draws", "walkers")
     names += tuple(f"{name}_coverage" for name in ("band", "prevalence", *AT_THRESHOLD))
     names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in ("width", "squared_error"))
+    names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in BY_DESIGN)
     names += tuple(f"weight_{name}" for name in WAYS)
-    names += ("target_met", "target_promised", "target_possible")
+    names += ("design_disagrees", "target_met", "target_promised", "target_possible")
     one: Mapping[str, float] = dict.fromkeys(names, 1.0) | measures
     band = Band(*(np.full_like(RECALLS, each) for each in (0.4, 0.5, 0.6)))
     return Found(
@@ -92,7 +96,7 @@ def test_json_holds_a_row_for_every_number_of_labels(
     words = ("--runs", 1, "--labels", "60,8", "--target", "precision=0.5", "--json")
     assert run(saved(tmp_path), *words) == 0
     tables = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert len(tables) == 8
+    assert len(tables) == 11
     for table in tables:
         assert table["title"].startswith("model, performance: ")
         assert [row["class, labels"] for row in table["rows"]] == ["class 1, 8", "class 1, 60"]
@@ -106,7 +110,7 @@ def test_the_terminal_shows_decision_values_replayed(
     path = saved(tmp_path, decision_values=MARGINS)
     assert run(path, "--runs", 1, "--labels", 8, "--decision-values") == 0
     printed = capsys.readouterr().out
-    assert printed.count("│ class 1, 8") == 7
+    assert printed.count("│ class 1, 8") == 10
     assert "threshold 0." in " ".join(printed.split())
     assert "chosen" not in printed
 
@@ -282,9 +286,9 @@ def test_policies_are_reported_one_after_the_other(
     words = ("--runs", 1, "--labels", "8", "--policy", "adaptive", "--policy", "random", "--json")
     assert run(saved(tmp_path), *words) == 0
     tables = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert [table["title"].startswith("model, adaptive,") for table in tables] == [True] * 7 + [False] * 7
+    assert [table["title"].startswith("model, adaptive,") for table in tables] == [True] * 10 + [False] * 10
     assert tables[0]["rows"][0]["labels alone"] is None
-    assert tables[7]["rows"][0]["labels alone"] is not None
+    assert tables[10]["rows"][0]["labels alone"] is not None
 
 
 def test_performance_is_learned_by_no_other_policy(tmp_path: Path) -> None:

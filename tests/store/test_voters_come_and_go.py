@@ -10,9 +10,9 @@ from store_site import NOW, Record, Site, message, page, record
 
 from service.domain.cells import CHALLENGE, MISSING, SCORE_BIN, VOTES
 from service.domain.groupings import ALL
-from service.monitoring.binary_performance import performance_facts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.performance_facts import performance_facts
 from service.monitoring.snapshot import ModelSnapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.store.connection import Connection

@@ -19,7 +19,13 @@ class MeasureState(Document):
     """One measure of a binary classifier at its threshold; of prevalence, of the traffic."""
 
     measure: Measure
-    value: Interval | None = Field(description="null if it does not exist")
+    value: Interval | None = Field(
+        description="design-based if `design_disagrees`, else model-based; null if it does not exist"
+    )
+    design: Interval | None = Field(
+        description="design-based estimate and its confidence interval, from labels and their inclusion "
+        "probabilities alone; null if it does not exist"
+    )
     target: float | None = Field(
         description="configured target: a minimum, or a maximum for the false positive rate; null without a "
         "target"
@@ -47,6 +53,10 @@ class PerformanceSummary(Document):
     )
     labels: int = Field(description="labels used for the estimate")
     measures: list[MeasureState] = Field(description="empty before the first estimate")
+    design_disagrees: bool = Field(
+        description="whether labels contradict the score model (Bayes factor of at least 10), so that the "
+        "estimates at the threshold are design-based"
+    )
     sentence: str = Field(description="the same in words")
 
 
@@ -133,6 +143,14 @@ class PerformanceState(Document):
     labels: int = Field(description="labels used for the estimate")
     scores: int = Field(description="scores of unlabelled items used for the estimate")
     measures: list[MeasureState] = Field(description="performance at the model's threshold")
+    design_disagrees: bool = Field(
+        description="whether labels contradict the score model (Bayes factor of at least 10), so that the "
+        "estimates at the threshold are design-based. Curves and other thresholds stay model-based"
+    )
+    design_log10_factor: float = Field(
+        description="log10 of the Bayes factor of a positive share that changes with the score in steps, "
+        "against the score model"
+    )
     sentence: str = Field(description="the same in words")
     curve: list[CurvePoint] = Field(description="precision by recall")
     roc: list[RocPoint] = Field(description="recall by false positive rate")

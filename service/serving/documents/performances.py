@@ -60,6 +60,7 @@ def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
             taken_at=estimate.taken_at if estimate else None,
             labels=estimate.labels if estimate else 0,
             measures=_measures(estimate, snapshot.settings.alerts) if estimate else [],
+            design_disagrees=estimate is not None and estimate.design.disagrees,
             sentence=words.performance_sentence(estimate) if estimate else words.NO_ESTIMATE,
         )
         for name, settings in snapshot.settings.assessments_of(PerformanceSettings).items()
@@ -84,6 +85,8 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
         assessment=assessment,
         interval=snapshot.settings.interval,
         measures=_measures(there, snapshot.settings.alerts),
+        design_disagrees=there.design.disagrees,
+        design_log10_factor=there.design.log10_factor,
         sentence=words.performance_sentence(there),
         curve=[
             CurvePoint(recall=recall, precision=Range.if_any(there.curve, i))
@@ -151,6 +154,7 @@ def _measures(there: PerformanceSnapshot, alerts: AlertSettings) -> list[Measure
         MeasureState(
             measure=name,
             value=Interval.if_any(there.measures[name]),
+            design=Interval.if_any(there.design.estimate.measures[name]),
             target=there.targets.get(name),
             missed=there.missed.get(name),
             verdict=_verdict(there.missed.get(name), there.effective_labels, alerts),

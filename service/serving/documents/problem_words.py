@@ -192,11 +192,6 @@ def _performance_stale(problem: Problem) -> str:
     return f"The last estimate is of {in_words(problem.at)}."
 
 
-def _performance_misfit(problem: Problem) -> str:
-    fit = words.probability(problem.amount or 0.0)
-    return f"No mixture of two distributions fits the scores (p-value {fit}); intervals need more labels."
-
-
 def _times_clipped(problem: Problem) -> str:
     return (
         f"{words.percent(problem.amount or 0)} of recent predictions claim a time too far in the "
@@ -245,6 +240,7 @@ _TITLES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "times_clipped": lambda problem: f"Times of predictions too far in the {problem.subject}",
     "values_folded": _of("Attribute values without a group"),
     "challenger_better": lambda problem: f"Challenger is better: {place(problem)} ({problem.subject})",
+    "performance_design_disagrees": _of("The score model is wrong"),
     "performance_misfit": _of("Scores do not fit two classes"),
     "pool_exhausted": _of("Pool exhausted"),
 }
@@ -268,7 +264,11 @@ _SENTENCES: Mapping[ProblemKind, Callable[[Problem], str]] = {
     "times_clipped": _times_clipped,
     "values_folded": _values_folded,
     "challenger_better": _challenger,
-    "performance_misfit": _performance_misfit,
+    "performance_design_disagrees": lambda _: words.LABELS_CONTRADICT,
+    "performance_misfit": lambda problem: (
+        "No mixture of two distributions fits the scores (p-value "
+        f"{words.probability(problem.amount or 0.0)}); intervals need more labels."
+    ),
     "pool_exhausted": _pool_exhausted,
 }
 _NOTED = "No alert: set alerts.max_ece to say from which calibration error on this is a problem."
@@ -293,6 +293,7 @@ _ACTIONS: Mapping[ProblemKind, str] = {
     "times_clipped": "Fix the producer's clock; for a backfill, raise bounds.lateness_hours.",
     "values_folded": "Send a coarser attribute, or raise bounds.attribute_values.",
     "challenger_better": "Check every group, then replace the model.",
+    "performance_design_disagrees": "No alert: do not rely on the curve; a higher budget narrows intervals.",
     "performance_misfit": "Nothing, if the intervals are narrow enough; else raise the budget.",
     "pool_exhausted": "Lower the budget, or raise bounds.pool_items.",
 }

@@ -186,6 +186,12 @@ def _most_uncertain(settings: EstimationSettings, grouping: GroupingSnapshot) ->
     return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at_index(estimate, least))}"
 
 
+LABELS_CONTRADICT = (
+    "Labels contradict the score model, so estimates at this threshold come from labels and their inclusion "
+    "probabilities alone."
+)
+
+
 def performance_sentence(there: PerformanceSnapshot) -> str:
     """How a binary classifier does at its threshold."""
     precision, recall = _precision_and_recall(there)
@@ -198,6 +204,8 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
             _target(name, there.targets[name], missed) for name, missed in there.missed.items()
         )
         sentences.append(f"{targets[0].upper()}{targets[1:]}.")
+    if there.design.disagrees:
+        sentences.append(LABELS_CONTRADICT)
     if not there.labels:
         sentences.append("There are no labels yet, so this is estimated from scores alone.")
     return " ".join(sentences)

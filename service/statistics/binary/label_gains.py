@@ -45,6 +45,16 @@ class LabelledStrata:
         """Items without a label."""
         return np.maximum(self.counts - self.positives - self.negatives, 0.0)
 
+    def merged(self) -> LabelledStrata:
+        """One stratum of the items called positive, and one of the others, where strata are either."""
+        sides = [side for side in (self.called > 0, self.called <= 0) if side.any()]
+
+        def sums(values: Floats) -> Floats:
+            return np.array([values[side].sum() for side in sides])
+
+        called = np.array([self.called[side].max() for side in sides])
+        return LabelledStrata(called, sums(self.counts), sums(self.positives), sums(self.negatives))
+
 
 class Counts(NamedTuple):
     """What measures depend on."""

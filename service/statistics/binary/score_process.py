@@ -59,6 +59,7 @@ class CurveDraws:
 
     log_odds: Floats  # [S, B]
     weights: dict[str, float]  # of the hypotheses, by name
+    log_evidence: float  # log probability of the labels, given their scores
 
 
 class Labels(NamedTuple):
@@ -109,7 +110,8 @@ class ScoreProcess:
         Journal of Computational and Graphical Statistics 2008).
         """
         modes = self._fit(labels)
-        shares = special.softmax(self._log_prior + modes.log_evidence)
+        log_joint = self._log_prior + modes.log_evidence
+        shares = special.softmax(log_joint)
         kept = np.flatnonzero(shares >= _LEAST_WEIGHT)
         numbers = np.maximum(_FEWEST, np.ceil(_OVERSAMPLED * count * shares[kept])).astype(np.int64)
         proposals, log_weights = [], []
@@ -127,6 +129,7 @@ class ScoreProcess:
         return CurveDraws(
             log_odds=np.concatenate(proposals)[chosen],
             weights={name: float(weights[names == name].sum()) for name in dict.fromkeys(self._names)},
+            log_evidence=float(special.logsumexp(log_joint)),
         )
 
     def _propose(

@@ -31,6 +31,7 @@ from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
 from service.statistics.binary.score_process import (
     SIGMAS,
+    CurveDraws,
     CurvePrior,
     Hypothesis,
     Labels,
@@ -71,6 +72,7 @@ class ScorePosterior:
     probabilities: Floats  # draws of P(positive) of every bin [S, B]
     weights: Mapping[str, float]  # of the models, by name; they sum to 1
     mixture: MixtureFit
+    log_evidence: float = 0.0  # log probability of the labels, given their scores; 0 without labels
 
     @property
     def model(self) -> str:
@@ -115,23 +117,23 @@ class ScoreLearner:
 
     def log_odds(
         self, positives: Floats, negatives: Floats, rng: np.random.Generator, *, draws: int
-    ) -> tuple[Floats, dict[str, float]]:
-        """Draws of the log odds of every stratum [S, B] from labels of every bin, and weights by name."""
+    ) -> CurveDraws:
+        """Draws of the log odds of every stratum from labels of every bin."""
         strata = self.strata
-        drawn = self._process.draw(Labels(strata.sums(positives), strata.sums(negatives)), rng, count=draws)
-        return drawn.log_odds, drawn.weights
+        return self._process.draw(Labels(strata.sums(positives), strata.sums(negatives)), rng, count=draws)
 
     def learn(
         self, positives: Floats, negatives: Floats, rng: np.random.Generator, *, draws: int
     ) -> ScorePosterior:
         """The posterior given the numbers of positive and negative labels of every bin."""
-        log_odds, weights = self.log_odds(positives, negatives, rng, draws=draws)
+        drawn = self.log_odds(positives, negatives, rng, draws=draws)
         strata = self.strata
         return ScorePosterior(
             bins=replace(self.bins, positives=positives, negatives=negatives),
-            probabilities=special.expit(interpolated(log_odds, strata.ranks, strata.bin_ranks)),
-            weights=weights,
+            probabilities=special.expit(interpolated(drawn.log_odds, strata.ranks, strata.bin_ranks)),
+            weights=drawn.weights,
             mixture=self.mixture,
+            log_evidence=drawn.log_evidence,
         )
 
     def _hypotheses(self) -> list[Hypothesis]:
@@ -180,7 +182,8 @@ def learn_scores(
 def pooled_posterior(imputed: Sequence[ScorePosterior]) -> ScorePosterior:
     """The even mixture of posteriors of the same scores, each given one imputation of their labels.
 
-    Draws of the imputations come in turn. The mixture model's fit is that of the first one.
+    Draws of the imputations come in turn. The mixture model's fit is that of the first one. The log
+    probability of the labels is the mean.
     """
     first = imputed[0]
     draws = np.stack([each.probabilities for each in imputed], axis=1)
@@ -188,4 +191,5 @@ def pooled_posterior(imputed: Sequence[ScorePosterior]) -> ScorePosterior:
         first,
         probabilities=draws.reshape(-1, draws.shape[-1]),
         weights={name: float(np.mean([each.weights[name] for each in imputed])) for name in first.weights},
+        log_evidence=float(np.mean([each.log_evidence for each in imputed])),
     )
