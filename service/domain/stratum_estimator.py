@@ -1,7 +1,7 @@
 """What is kept of the draw of a stratum, so that its label is evidence on error rates (pure).
 
 A group's strata are known by their shares of its traffic. One of them is drawn with a known probability, and
-a random item of it is labelled. With what was expected of all strata before, six numbers make the label an
+a random item of it is labelled. With what was expected of all strata before, ten numbers make the label an
 unbiased estimate of what any rate counts (`service/statistics/rates/drawn_evidence.py`). They are fixed when
 the label is requested: whatever comes later, each label has one factor in the evidence.
 """
@@ -15,10 +15,23 @@ import numpy.typing as npt
 
 from service.domain.arrays import Floats
 
-NUMBERS: Final = ("other", "selected", "other_positive", "selected_positive", "expected", "weight")
+NUMBERS: Final = (
+    "other",
+    "selected",
+    "other_positive",
+    "selected_positive",
+    "other_rise",
+    "selected_rise",
+    "other_fall",
+    "selected_fall",
+    "expected",
+    "weight",
+)
 """Share of the group's traffic that could be drawn, of items of other classes and of the positive one; the
-expected share of the group's traffic that is of these, and is positive; the share of positive items that was
-expected in the label's stratum; and this stratum's share over the probability that it was drawn."""
+expected share of the group's traffic that is of these, and is positive; by how much a positive item of any of
+these strata is above what was expected, times its weight, at the most, and a negative one below; the share of
+positive items that was expected in the label's stratum; and its weight, which is its share over the
+probability that it was drawn."""
 
 ESTIMATOR_BYTES: Final = 4 * len(NUMBERS)
 ESTIMATOR_TYPE: Final = f"V{ESTIMATOR_BYTES}"
@@ -29,10 +42,10 @@ NOTHING: Final = bytes(ESTIMATOR_BYTES)
 
 
 def packed_estimator(numbers: Floats) -> bytes:
-    """Numbers of one draw [6], as they are kept."""
+    """Numbers of one draw [10], as they are kept."""
     return numbers.astype("<f4").tobytes()
 
 
 def unpacked_estimators(column: npt.NDArray[np.void]) -> Floats:
-    """Numbers of draws [n, 6], from a column [n]."""
+    """Numbers of draws [n, 10], from a column [n]."""
     return np.ascontiguousarray(column).view("<f4").reshape(len(column), len(NUMBERS)).astype(np.float64)

@@ -30,7 +30,7 @@ class StratumLabels(Columns):
     true_classes: Indices  # index of the true class, or what is in its place
     predicted_at: Floats  # seconds since the epoch
     places: Places  # of their requests among all requests
-    estimators: Floats  # what is kept of the draws of the strata [n, 6]
+    estimators: Floats  # what is kept of the draws of the strata [n, 10]
     marks: UInt64s  # of each, as good as random, which identify the outcome and whether it is right
 
 

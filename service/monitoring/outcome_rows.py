@@ -58,7 +58,7 @@ The class of a challenger, or the positive one of an ensemble, where that is not
 """
 
 ESTIMATOR_COLUMN: Final = {"estimator": ESTIMATOR_TYPE}
-"""Of every outcome, if error rates are estimated: 24 bytes more, of the draw of its stratum."""
+"""Of every outcome, if error rates are estimated: 40 bytes more, of the draw of its stratum."""
 
 _SEQUENCE_BITS = 20
 """Of a key, or of a mark before it is mixed, for the sequence number: a million entries a millisecond."""

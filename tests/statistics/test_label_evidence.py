@@ -113,7 +113,7 @@ def test_a_stratum_that_is_drawn_too_seldom_is_refused() -> None:
 
 
 def test_what_is_kept_of_a_draw_is_read_as_it_was_written() -> None:
-    numbers = np.array([0.5, 0.25, 0.125, 0.0625, 0.75, 1.5])
+    numbers = 1 / 2.0 ** np.arange(10)
     column = np.array([packed_estimator(numbers)] * 3, ESTIMATOR_TYPE)
     assert unpacked_estimators(column).tolist() == [numbers.tolist()] * 3
-    assert unpacked_estimators(column[:0]).shape == (0, 6)
+    assert unpacked_estimators(column[:0]).shape == (0, 10)

@@ -1,6 +1,6 @@
 """Anytime-valid evidence on a rate of groups from labels whose draws were kept, whatever their order.
 
-This is the evidence of `RateEvidence` for traffic, with all that it needs of a draw in six numbers, which are
+This is the evidence of `RateEvidence` for traffic, with all that it needs of a draw in ten numbers, which are
 fixed when the label is requested (`service/domain/stratum_estimator.py`). Let w_k be the shares of the
 group's strata, as counted then, q_k the probabilities with which they are drawn, m_k the expected shares of
 positive items, and g = N - L D, by whether an item is positive and selected. A label of stratum k gives the
@@ -27,6 +27,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.rates.evidence import BETS, LEAST_BOUND, LimitEvidence, log_mean
 from service.statistics.rates.measures import Rate
+from service.statistics.ratios import ratio
 
 LARGEST_WEIGHT: Final = 2.0
 """Of a stratum's label: half of the chance follows the shares of the traffic."""
@@ -43,7 +44,7 @@ class StratumDraws:
     selected: Flags
     positive: Flags
     has_label: Flags  # an item without one may have any true class
-    estimators: Floats  # what is kept of the draws [n, 6]
+    estimators: Floats  # what is kept of the draws [n, 10]
 
     def part(self, which: Flags | slice) -> StratumDraws:
         """Some of them."""
@@ -105,7 +106,7 @@ class LabelEvidence(LimitEvidence):
 def stratum_estimator(
     shares: Floats, chances: Floats, expected: Floats, *, selected: Flags, drawn: int
 ) -> Floats:
-    """What is kept of the draw of one stratum of a group [6].
+    """What is kept of the draw of one stratum of a group [10].
 
     Of all strata of the group [K], `shares` are those of its traffic, `chances` the probabilities with which
     they are drawn, 0 where they cannot be, and `expected` the expected shares of positive items.
@@ -116,9 +117,17 @@ def stratum_estimator(
     there = np.where(chances > 0, shares, 0.0)
     if (there > LARGEST_WEIGHT * chances * (1 + _ROUNDING)).any():
         raise ValueError("a stratum is drawn with less than half of its share of the traffic")
-    kinds = (there * ~selected, there * selected)
-    sums = [float(kind.sum()) for kind in kinds] + [float((kind * expected).sum()) for kind in kinds]
-    return np.array([*sums, float(expected[drawn]), float(shares[drawn] / chances[drawn])])
+    weights = ratio(there, chances, 0.0)
+    kinds = np.stack([~selected, selected])
+    return np.concatenate(
+        [
+            (kinds * there).sum(axis=1),
+            (kinds * there * expected).sum(axis=1),
+            (kinds * weights * (1 - expected)).max(axis=1),
+            (kinds * weights * expected).max(axis=1),
+            (expected[drawn], weights[drawn]),
+        ]
+    )
 
 
 def _gains(rate: Rate, limits: Floats) -> Floats:
@@ -129,7 +138,9 @@ def _gains(rate: Rate, limits: Floats) -> Floats:
 
 def _log_factors(gains: Floats, draws: StratumDraws) -> Floats:
     """Logs of the factors of labels [n, T, B]."""
-    other, selected, other_positive, selected_positive, expected, weight = draws.estimators.T[..., None]
+    other, selected, other_positive, selected_positive = draws.estimators.T[:4, :, None]
+    rises, falls = draws.estimators[:, None, 4:6], draws.estimators[:, None, 6:8]
+    expected, weight = draws.estimators.T[8:, :, None]
     steps = gains[:, 1] - gains[:, 0]  # [T, 2]
     means = other * gains[:, 0, 0] + other_positive * steps[:, 0]
     means = means + selected * gains[:, 0, 1] + selected_positive * steps[:, 1]
@@ -139,8 +150,8 @@ def _log_factors(gains: Floats, draws: StratumDraws) -> Floats:
     said = np.where(draws.positive[:, None], positive, negative)
     said = np.where(draws.has_label[:, None], said, np.minimum(positive, negative))
     found = means + weight * (said - negative - expected * (positive - negative))
-    # No label is further from what was expected than the two classes are from one another.
-    worst = LARGEST_WEIGHT * (1 + _ROUNDING) * np.abs(steps).max(axis=1) - means
+    losses = np.maximum(-steps * rises, steps * falls).max(axis=2)  # of any stratum [n, T]
+    worst = losses * (1 + _ROUNDING) - means
     # Where nothing can be lost the rate cannot be at the limit, and no bet is needed.
     parts = np.where(worst > LEAST_BOUND, found / np.maximum(worst, LEAST_BOUND), 0.0)
     return np.log1p(parts[..., None] * BETS)
