@@ -107,12 +107,22 @@ def wires() -> Iterator[Wires]:
         yield turning
 
 
-@pytest.fixture
-def connection(redis_server: EmbeddedRedis | EmbeddedRedisCluster) -> Iterator[Connection]:
-    """A connection with a prefix of its own."""
+def _connecting(redis_server: EmbeddedRedis | EmbeddedRedisCluster) -> Iterator[Connection]:
     client = build_redis(redis_settings(redis_server))
     yield Connection(client, f"test-{secrets.token_hex(6)}")
     client.close()
+
+
+@pytest.fixture
+def connection(redis_server: EmbeddedRedis | EmbeddedRedisCluster) -> Iterator[Connection]:
+    """A connection with a prefix of its own."""
+    yield from _connecting(redis_server)
+
+
+@pytest.fixture(scope="module")
+def module_connection(redis_server: EmbeddedRedis | EmbeddedRedisCluster) -> Iterator[Connection]:
+    """A connection with a prefix that the tests of one module share."""
+    yield from _connecting(redis_server)
 
 
 def _deploying(

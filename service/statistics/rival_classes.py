@@ -31,6 +31,8 @@ CORRECT, RIVAL, LIKELY, UNSEEN = range(4)
 _UNLIKE: Final = 4  # an answer that is not the predicted class, about an item without a rival
 _PSEUDO_ITEMS: Final = 2.0  # of the prior of a group's share
 _MEANS: Final = (np.arange(20) + 0.5) / 20  # of these priors, equally probable
+_PRIORS: Final = (_PSEUDO_ITEMS * _MEANS[:, None], _PSEUDO_ITEMS * (1 - _MEANS[:, None]))
+_NORMS: Final = special.betaln(*_PRIORS)
 NEVER: Final = 1e-100  # a probability instead of 0
 _LEAST: Final = 1e-6  # of shares, from 0 and 1
 
@@ -86,8 +88,8 @@ class Rivals:
         which = self.has_rival & (truth != CORRECT)
         won = np.bincount(self.groups[which & (truth == RIVAL)], minlength=self.group_count)
         lost = np.bincount(self.groups[which], minlength=self.group_count) - won
-        alpha, beta = _PSEUDO_ITEMS * _MEANS[:, None], _PSEUDO_ITEMS * (1 - _MEANS[:, None])
-        logs = (special.betaln(alpha + won, beta + lost) - special.betaln(alpha, beta)).sum(axis=1)
+        alpha, beta = _PRIORS
+        logs = (special.betaln(alpha + won, beta + lost) - _NORMS).sum(axis=1)
         cumulative = np.exp(logs - logs.max()).cumsum()
         chosen = int((cumulative < rng.random() * cumulative[-1]).sum())
         return np.asarray(rng.beta(alpha[chosen] + won, beta[chosen] + lost), np.float64)

@@ -100,6 +100,12 @@ class TruthChain:
         shares = np.full(0 if answers.rivals is None else answers.rivals.group_count, 0.5)
         self.state = self.start or State(shared, abilities, accuracies, shares)
         self._kinds = kinds_of_answers(answers.items, answers.agrees, answers.rivals)
+        # Answers of a person that are alike are equally probable, whatever they are about.
+        alike, self._alike = np.unique(
+            np.stack((answers.annotators, self._kinds)), axis=1, return_inverse=True
+        )
+        self._people_of_alike, self._kinds_of_alike = alike
+        self._weigh_rivals()
         # Of two classes nothing tells k, which is 1.
         self._moved = np.flatnonzero([True, True, True, True, answers.classes > _PAIR, True])
         self._visited: list[Floats] = []
@@ -125,6 +131,7 @@ class TruthChain:
         if answers.rivals is not None:
             shares = answers.rivals.draw_shares(truth[: len(answers.strata)], self.rng)
             self.state = replace(self.state, rivals=shares)
+            self._weigh_rivals()
         self._move_abilities(truth, points)
         self._likelihood = self._of_items(self.state)
 
@@ -177,7 +184,7 @@ class TruthChain:
 
     def _of_items(self, state: State) -> _Likelihood:
         shared, answers = state.shared, self.answers
-        ability = state.abilities[answers.annotators]
+        ability = state.abilities[self._people_of_alike]
         ease = np.exp(-np.exp(shared.log_difficulty) * POINTS)[:, None]
         table = AnswerTable.of(shared.fooled, answers.classes, has_rivals=answers.rivals is not None)
         rights = [
@@ -187,22 +194,30 @@ class TruthChain:
         truths = []
         for truth, (if_right, if_wrong) in enumerate(zip(table.if_right, table.if_wrong, strict=True)):
             right = rights[truth != CORRECT]
-            logs = _log_mixed(if_right[self._kinds], if_wrong[self._kinds], right)
-            truths.append(np.add.reduceat(logs, self._starts, axis=1) + LOG_WEIGHTS[:, None])
+            logs = _log_mixed(if_right[self._kinds_of_alike], if_wrong[self._kinds_of_alike], right)
+            of_answers = np.take(logs, self._alike, axis=1)
+            truths.append(np.add.reduceat(of_answers, self._starts, axis=1) + LOG_WEIGHTS[:, None])
         found = np.stack(truths)
         if answers.rivals is not None:
             count = len(answers.strata)
-            found[:, :, :count] += answers.rivals.log_weights(state.rivals, answers.classes)[:, None]
+            found[:, :, :count] += self._rival_weights
             found[RIVAL + 1 :, :, count:] = np.log(NEVER)
         wrong = found[CORRECT + 1 :].reshape(-1, found.shape[2])
         return _Likelihood(_log_sum(wrong), _log_sum(found[CORRECT]), found)
 
+    def _weigh_rivals(self) -> None:
+        """Log P(truth) of every item by the shares of rivals, which rarely move: see `Rivals.log_weights`."""
+        answers = self.answers
+        if answers.rivals is not None:
+            self._rival_weights = answers.rivals.log_weights(self.state.rivals, answers.classes)[:, None]
+
     def _log_density(self, state: State, likelihood: _Likelihood) -> float:
-        accuracy, gold = state.accuracies.strata[self.answers.strata], self.answers.gold
+        accuracy, strata, gold = state.accuracies.strata, self.answers.strata, self.answers.gold
         wrong, correct = self._of_strata(likelihood)
-        of_gold = (each[len(accuracy) :] for each in (likelihood.correct, likelihood.wrong))
+        of_gold = (each[len(strata) :] for each in (likelihood.correct, likelihood.wrong))
         known = np.where(gold, *of_gold)
-        items = np.logaddexp(np.log1p(-accuracy) + wrong, np.log(accuracy) + correct).sum() + known.sum()
+        if_wrong, if_correct = np.log1p(-accuracy)[strata] + wrong, np.log(accuracy)[strata] + correct
+        items = np.logaddexp(if_wrong, if_correct).sum() + known.sum()
         of_shared = sum(
             -0.5 * ((value - mean) / deviation) ** 2
             for value, (mean, deviation) in zip(state.shared, self._priors, strict=True)

@@ -27,6 +27,8 @@ RATES: tuple[RateName, ...] = (
     "precision",
     "selection_rate",
 )
+Assessed = tuple[ErrorRatesSnapshot, list[int]]
+"""What is known, and the items that were requested."""
 
 
 def items() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -109,18 +111,22 @@ def answered(site: Site, rounds: int) -> tuple[ModelSnapshot, list[int]]:
     return monitor.refresh(NOW), seen
 
 
-def assessed(
-    connection: Connection, rounds: int = 12, **changes: Any
-) -> tuple[ErrorRatesSnapshot, list[int]]:
+def assessed(connection: Connection, rounds: int = 12, **changes: Any) -> Assessed:
     site = configured(connection, ASKED | changes)
     site.take_in(stream())
     snapshot, seen = answered(site, rounds)
     return snapshot.error_rates["fair"], seen
 
 
+@pytest.fixture(scope="module")
+def usual(module_connection: Connection) -> Assessed:
+    """What twelve rounds find of the usual assessment, which several tests look at."""
+    return assessed(module_connection)
+
+
 @pytest.mark.parametrize("rate", RATES)
-def test_every_rate_of_every_group_is_in_its_interval(connection: Connection, rate: RateName) -> None:
-    found, _ = assessed(connection)
+def test_every_rate_of_every_group_is_in_its_interval(usual: Assessed, rate: RateName) -> None:
+    found, _ = usual
     estimate = found.rates[rate].estimate
     assert found.groups == list(REGIONS)
     truth = np.array([true_rate(rate, region) for region in range(3)])
@@ -252,8 +258,8 @@ def _answer_or_skip(site: Site, true_class: Callable[[int], str], skipped: np.nd
     site.labels("m").apply(0, events, now=NOW)
 
 
-def test_a_group_beyond_the_limit_is_found(connection: Connection) -> None:
-    found, _ = assessed(connection)
+def test_a_group_beyond_the_limit_is_found(usual: Assessed) -> None:
+    found, _ = usual
     assert found.rates["false_positive_rate"].violated.tolist() == [False, True, False]
     assert not found.rates["true_positive_rate"].violated.any()
 
@@ -285,8 +291,8 @@ def test_a_limit_of_a_group_replaces_that_of_all(connection: Connection) -> None
     assert found.rates["false_positive_rate"].violated.tolist() == [False, False, True]
 
 
-def test_a_difference_above_its_maximum_is_found(connection: Connection) -> None:
-    found, _ = assessed(connection)
+def test_a_difference_above_its_maximum_is_found(usual: Assessed) -> None:
+    found, _ = usual
     truth = true_rate("false_positive_rate", 1) - true_rate("false_positive_rate", 2)
     rate = found.rates["false_positive_rate"]
     assert rate.differs_too_much
@@ -306,8 +312,10 @@ def test_nothing_is_said_to_be_wrong_without_labels(connection: Connection) -> N
     assert not found.rates["false_positive_rate"].differs_too_much
 
 
-def test_labels_are_requested_of_the_groups_that_are_furthest_apart(connection: Connection) -> None:
-    _, seen = assessed(connection)
+def test_labels_are_requested_of_the_groups_that_are_furthest_apart(
+    usual: Assessed,
+) -> None:
+    _, seen = usual
     shares = np.bincount(REGION[seen], minlength=3) / len(seen)
     assert shares[1] + shares[2] > 0.65, "half of the traffic is east, which is in the middle"
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Floats
+from service.domain.arrays import Floats, Indices
 from service.statistics.names import RateName
 from service.statistics.rates.measures import RATES
 from service.statistics.rates.strata import RateLabels, rates_of
@@ -58,18 +58,29 @@ def joint_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
     Higdon and Mengersen, Statistical Science 1995, section 6.3). NaN, where a quantity does not exist in a
     draw, is never outside.
     """
-    count, columns = len(draws), np.arange(draws.shape[1])
-    ordered = np.sort(draws, axis=0)  # NaN at the end
-    some = np.maximum(np.count_nonzero(~np.isnan(draws), axis=0), 1)
-    first, last = (
-        np.stack([np.searchsorted(ordered[:n, q], draws[:, q], side) for q, n in enumerate(some)], axis=1)
-        for side in ("left", "right")
-    )
+    count, by_quantity = len(draws), np.ascontiguousarray(draws.T)
+    order = np.argsort(by_quantity, axis=1)
+    ordered = np.take_along_axis(by_quantity, order, axis=1)  # NaN at the end
+    nothing = np.isnan(ordered)
+    some = np.maximum(count - np.count_nonzero(nothing, axis=1, keepdims=True), 1)
+    first, last = _equal_draws(ordered)
     # How many draws are beyond each, on the side where fewer are; equal draws are not beyond one another.
-    beyond = np.where(np.isnan(draws), count, np.minimum(last - 1, some - 1 - first))
-    cut = int(np.sort(beyond.min(axis=1, initial=count))[int((1 - mass) * count + _ROUNDING)])
+    beyond = np.empty_like(order)
+    fewer = np.where(nothing, count, np.minimum(last, some - 1 - first))
+    np.put_along_axis(beyond, order, fewer, axis=1)
+    cut = int(np.sort(beyond.min(axis=0, initial=count))[int((1 - mass) * count + _ROUNDING)])
     at = np.minimum(cut, (some - 1) // 2)
-    return ordered[at, columns], ordered[some - 1 - at, columns]
+    lower, upper = (np.take_along_axis(ordered, end, axis=1)[:, 0] for end in (at, some - 1 - at))
+    return lower, upper
+
+
+def _equal_draws(ordered: Floats) -> tuple[Indices, Indices]:
+    """First and last place of the draws that are equal to each, of ordered ones [Q, S]."""
+    places, end = np.arange(ordered.shape[1]), np.ones((len(ordered), 1), np.bool_)
+    differs = ordered[:, 1:] != ordered[:, :-1]
+    first = np.maximum.accumulate(np.where(np.hstack([end, differs]), places, 0), axis=1)
+    last = np.where(np.hstack([differs, end]), places, places.size)
+    return first, np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
 
 
 def joint_rate_intervals(draws: Floats, mass: float) -> tuple[Floats, Floats]:
