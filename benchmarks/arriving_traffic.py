@@ -40,8 +40,14 @@ class Arrivals:
 
     @classmethod
     def of(cls, items: RateItems, *, first: int, per_label: int, half_life: float = np.inf) -> Arrivals:
-        """Traffic like some items, in which nothing moves."""
+        """Traffic like some items, in which nothing moves.
+
+        Raises:
+            ValueError: it is not known how many items there are.
+        """
         strata = items.strata
+        if strata.sizes is None:
+            raise ValueError("items have no sizes: make their strata with RateStrata.of_items")
         positive = ratio(items.positives, strata.sizes, 0.0)
         return cls(
             *(strata.selected, positive, strata.scores, strata.shares, strata.shares),
