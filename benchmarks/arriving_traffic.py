@@ -40,14 +40,10 @@ class Arrivals:
 
     @classmethod
     def of(cls, items: RateItems, *, first: int, per_label: int, half_life: float = np.inf) -> Arrivals:
-        """Traffic like some items, in which nothing moves.
-
-        Raises:
-            ValueError: it is not known how many items there are.
-        """
+        """Traffic like some items, in which nothing moves."""
         strata = items.strata
         if strata.sizes is None:
-            raise ValueError("items have no sizes: make their strata with RateStrata.of_items")
+            raise ValueError("the number of items of every stratum is needed")
         positive = ratio(items.positives, strata.sizes, 0.0)
         return cls(
             *(strata.selected, positive, strata.scores, strata.shares, strata.shares),
