@@ -24,7 +24,7 @@ from service.config.loader import load_settings
 from service.demo.children import Children
 from service.demo.process import sender
 from service.demo.servers import free_port
-from service.demo.world import BRIGHTEST, World, item_id, load_split
+from service.demo.world import BRIGHTEST, World, item_id, item_number, load_split
 from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
 from service.kafka.clients import build_producer
 
@@ -66,6 +66,11 @@ def digit_desk() -> Iterator[tuple[str, str]]:
                 )
             producer.flush()
         yield f"http://127.0.0.1:{port}", token
+
+
+def shown_digit(item: str) -> str:
+    """What the image of an item shows."""
+    return World(SEED, load_split(SEED)).true_class(item_number(item))
 
 
 def _wait(seconds: float) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
-from docs.digit_desk import CLASSES, digit_desk
+from docs.digit_desk import digit_desk, shown_digit
 from docs.spotter import spotter
 
 FOLDER = Path(__file__).parent / "images"
@@ -28,6 +28,7 @@ DEMO_SECONDS = 120
 FINDING_SECONDS = 150
 SETTLING_SECONDS = 20
 COLOURS = 256
+LABELLED = 4
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1360, "height": 900}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 1000}, "device_scale_factor": 2}
@@ -107,8 +108,9 @@ def picture_labelling(url: str, token: str, folder: Path) -> None:
         with logged_in(browser, url, token, **DESKTOP) as page:
             page.get_by_role("button", name="Grid").click()
             page.locator(".cell").nth(11).wait_for()
-            for digit in CLASSES[:4]:
-                page.keyboard.press(digit)
+            for cell in page.locator(".cell").all()[:LABELLED]:
+                item = str(cell.get_attribute("aria-label")).removeprefix("Item ").partition(",")[0]
+                page.keyboard.press(shown_digit(item))
             save(page, folder / "labelling-light.png", "main", "#work")
         with logged_in(browser, url, token, color_scheme="dark", **DESKTOP) as page:
             page.keyboard.press("3")
