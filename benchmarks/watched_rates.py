@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
-from scipy import special
 
-from benchmarks.error_rates import ALPHA, DIFFERENT, RATE, SIZES, World
+from benchmarks.error_rates import ALPHA, DIFFERENT, RATE, World
 from benchmarks.flushes import Record
+from benchmarks.rated_items import ITEMS, Items, made, of_world
 from benchmarks.site import MODEL, Site, open_site, settings_of
 from service.demo.servers import EmbeddedRedis
-from service.domain.arrays import Flags, Floats, Indices
-from service.domain.assessments import RateName
 from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.replay.tables import Cell, Table, print_tables
 from service.statistics.rates.evidence import LIMITS
@@ -34,7 +32,6 @@ from service.store.labels import LabelEvent
 LABELS = (60, 120, 240)
 POLICIES = ("adaptive", "random")
 TABLES = ("coverage", "gaps", "rare")
-ITEMS = 5_000
 GAP = 0.05
 MOST = 1_600
 """Labels of a run, at the most."""
@@ -47,60 +44,6 @@ RARE_BINS: dict[str, int | list[float]] = {
 CLASSES = ("keep", "flag")
 NOW = 1_800_000_000.0
 _AT_ONCE = 20
-
-
-class Items(NamedTuple):
-    """Predictions [N]."""
-
-    groups: Indices
-    positive: Flags
-    selected: Flags
-    scores: Floats  # of the predicted class
-
-    def rates(self, name: RateName) -> Floats:
-        """A rate of every group [G]; NaN where nothing counts."""
-        place = self.positive.astype(np.intp), self.selected.astype(np.intp)
-        counted, among = RATES[name].numerator[place], RATES[name].denominator[place]
-        with np.errstate(invalid="ignore"):
-            return np.bincount(self.groups, counted) / np.bincount(self.groups, among)
-
-
-def made(rng: np.random.Generator) -> Items:
-    """One classifier; both classes have normal scores in every group."""
-    count = int(rng.integers(2, 7))
-    groups = np.sort(rng.choice(count, ITEMS, p=rng.dirichlet(np.full(count, 3.0))))
-    _, groups = np.unique(groups, return_inverse=True)
-    count = int(groups.max()) + 1
-    base = rng.uniform(0.05, 0.6, count)
-    recall, false = rng.uniform(0.4, 0.95, count), rng.uniform(0.03, 0.45, count)
-    slope = float(np.exp(rng.normal(0, 0.5)))
-    return _scored(groups, base, recall, false, slope=slope, shift=float(rng.normal(0, 0.5)), rng=rng)
-
-
-def of_world(world: World, rng: np.random.Generator) -> Items:
-    """Two groups with about these rates, whose scores are right as probabilities."""
-    groups = (np.arange(ITEMS) >= ITEMS * SIZES[0] / sum(SIZES)).astype(np.intp)
-    return _scored(groups, *(np.array(each) for each in world), slope=1.0, shift=0.0, rng=rng)
-
-
-def _scored(
-    groups: Indices,
-    base: Floats,
-    recall: Floats,
-    false: Floats,
-    *,
-    slope: float,
-    shift: float,
-    rng: np.random.Generator,
-) -> Items:
-    """Items of groups with these shares of positive items and rates [G]; slope and shift are of logits."""
-    positive = rng.random(ITEMS) < base[groups]
-    high, low = special.ndtri(recall), special.ndtri(false)
-    latent = rng.normal(np.where(positive, high[groups], low[groups]))
-    logits = special.logit(base) + (high - low) * -(high + low) / 2
-    chance = special.expit(logits[groups] + slope * (high - low)[groups] * latent + shift)
-    selected = latent > 0
-    return Items(groups, positive, selected, np.where(selected, chance, 1 - chance))
 
 
 def _settings(policy: str, bins: int | list[float], more: Mapping[str, Any]) -> dict[str, Any]:
