@@ -226,7 +226,7 @@ def test_what_a_process_of_before_has_written_is_read_now() -> None:
     assert decode_fact(encode_packed(former)) == fact
 
 
-def test_a_definition_takes_six_bytes_and_suspicion_and_gold_one_each() -> None:
+def test_a_definition_takes_six_bytes_suspicion_and_gold_one_each_and_no_stratum_two() -> None:
     fact = outcome(0, "place", definitions(SPACE)["place"], correct=True).fact
     former = FormerFact(**fields(fact))  # type: ignore[arg-type]
-    assert len(encode_packed(fact)) == len(encode_packed(former)) + 4 + 2 + 1 + 1
+    assert len(encode_packed(fact)) == len(encode_packed(former)) + 4 + 2 + 1 + 1 + 2

@@ -129,6 +129,7 @@ def send_claims(deployment: Deployment) -> None:
 
 OF_TARGETS = (
     "credence_group_accuracy_below_threshold_probability",
+    "credence_group_min_accuracy_ratio",
     "credence_group_labels_to_decision",
     "credence_group_time_to_decision_seconds",
     "credence_grouping_traffic_share_",
