@@ -74,7 +74,7 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec("credence_log_breaks_total", "counter", "", ("topic", "kind"), "Partitions whose log was not the one read before, by kind: recreated, the topic was deleted and created again; truncated, the log lost its end."),
     MetricSpec("credence_flush_duration_seconds", "histogram", "seconds", ("topic",), "Time to write a batch to Redis."),
     MetricSpec("credence_flushes_refused_total", "counter", "", ("topic",), "Flushes refused because another consumer owned the partition, or Redis had lost data; nothing is counted twice."),
-    MetricSpec("credence_vendor_api_calls_total", "counter", "", ("vendor", "route", "status"), "Calls of the vendor API that this process answered, by route and class of status, such as 2xx; without a vendor if the login was refused."),
+    MetricSpec("credence_vendor_api_calls_total", "counter", "", ("vendor", "route", "status"), "Calls of the vendor API, and of senders of predictions (whose name is then the vendor), that this process answered, by route and class of status, such as 2xx; without a vendor if the login was refused."),
     MetricSpec("credence_vendor_api_logins_refused_total", "counter", "", (), "Calls of the vendor API without a valid token."),
     MetricSpec("credence_vendor_api_waits", "gauge", "", ("vendor",), "Calls of the vendor API of this process that wait for label requests."),
     MetricSpec("credence_vendor_claims_total", "counter", "requests", ("vendor", "model"), "Label requests claimed through the vendor API of this process, including repeated ones."),
