@@ -215,10 +215,15 @@ class ByStratum(Grouping):
 
     def value_of(self, group: str) -> str:
         """The value of which this is a stratum."""
-        return group.partition(_STRATUM_END)[2]
+        return value_of_stratum(group)
 
     def _parts(self, score_edges: Sequence[float]) -> object:
         return [self.attribute, self.positive, score_edges]
+
+
+def value_of_stratum(group: str) -> str:
+    """The value of an attribute of which a group is a stratum."""
+    return group.partition(_STRATUM_END)[2]
 
 
 def with_value(group: str, value: str) -> str:

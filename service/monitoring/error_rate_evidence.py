@@ -18,16 +18,17 @@ from typing import Final
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
-from service.domain.arrays import Flags, Floats, UInt64s
+from service.domain.arrays import Flags, Floats, Indices, UInt64s
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER, grouping_key
+from service.domain.request_order import NO_PLACE
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.open_places import first_open
 from service.monitoring.outcome_aggregates import NO_CLASS
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
-from service.statistics.e_processes import discoveries
+from service.statistics.e_processes import discoveries, log_arrival_weights
 from service.statistics.rates.evidence import LIMITS
 from service.statistics.rates.gaps import log_e_any_difference, log_e_any_ratio
 from service.statistics.rates.label_evidence import Capital, LabelEvidence, StratumDraws
@@ -71,6 +72,7 @@ class Labelled:
     """Labels of the groups of one grouping that are evidence."""
 
     groups: list[str]
+    numbers: Indices  # in the order of their first requests, from 1 [G]
     draws: StratumDraws  # of strata that were drawn
     marks: UInt64s  # of these: which outcome each is, and what its label says [n]
     labels: Floats  # random items, by whether they are positive, and selected [G, 2, 2]
@@ -113,7 +115,7 @@ def error_rate_evidence(
             float(log_e_any_difference(compared, most)[0]) if most < 1 else np.nan,
             float(log_e_any_ratio(compared, least)[0]) if least > 0 else np.nan,
         )
-    return RateProofs(_concluded(found, alpha), counted)
+    return RateProofs(_concluded(settings, found, log_arrival_weights(labelled.numbers), alpha), counted)
 
 
 def _counted(rate: Rate, labelled: Labelled, limits: Floats, before: CountedCapital | None) -> CountedCapital:
@@ -165,7 +167,8 @@ def evidence_labels(
     drawn = ledger.stratum_labels(asked, at=now, unanswered=any_class)
     key = grouping_key(asked, index.space.groupings[asked].definition(index.space.score_edges))
     # Labels that come late may be of another kind than those that come at once.
-    ended = np.append(first_open(opened, key, groups.names), np.uint64(0))
+    first_still_open = first_open(opened, key, groups.names)
+    ended = np.append(first_still_open, np.uint64(0))
     counts = drawn.places < ended[groups.numbers[drawn.cells]]
     if since is not None:
         counts &= drawn.predicted_at >= since
@@ -174,8 +177,11 @@ def evidence_labels(
     labels, unlabelled = _sampled(
         settings, index, ledger, positive_class, now=now, since=since, any_class=any_class
     )
+    known = ledger.first_stratum_requests(key)
+    firsts = np.array([known.get(name, NO_PLACE) for name in groups.names], np.uint64)
     return Labelled(
         groups=groups.names,
+        numbers=1 + np.argsort(np.argsort(np.minimum(firsts, first_still_open), kind="stable")),
         draws=StratumDraws(
             groups=groups.cells[drawn.cells],
             selected=index.cells.classes[drawn.cells] == positive_class,
@@ -217,16 +223,24 @@ def _sampled(
 
 
 def _concluded(
-    found: Mapping[RateName, tuple[Floats, float, float]], alpha: float
+    settings: ErrorRateSettings,
+    found: Mapping[RateName, tuple[Floats, float, float]],
+    log_weights: Floats,
+    alpha: float,
 ) -> dict[RateName, RateProof]:
-    """What is confirmed, by e-BH over all hypotheses that there are."""
+    """What is confirmed, by weighted e-BH over all hypotheses.
+
+    The limits of a rate, its difference and its ratio have the same share of alpha each, as many of these as
+    are configured. Of the share of limits, every group has a part that is fixed when it arrives
+    (`log_weights` [G]): if each newcomer had a chance of its own, these would add up.
+    """
+    limited = {*settings.limits, *(name for own in settings.group_limits.values() for name in own)}
+    questions = max(len(limited) + len(settings.max_differences) + len(settings.min_ratios), 1)
     every = np.concatenate(
         [np.append(groups, (difference, ratio)) for groups, difference, ratio in found.values()]
     )
-    taken = np.zeros(len(every), np.bool_)
-    there = ~np.isnan(every)
-    if there.any():
-        taken[there] = discoveries(every[there], alpha)
+    weights = np.tile(np.append(log_weights, (0.0, 0.0)), len(found)) - np.log(questions)
+    taken = discoveries(every, alpha, weights)
     parts = np.split(taken, len(found))
     return {
         name: RateProof(*known, part[:-2], bool(part[-2]), bool(part[-1]))

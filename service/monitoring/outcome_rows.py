@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from service.domain.arrays import Codes, Flags, Indices, Ints, UInt64s
 from service.domain.cells import grouping_key
+from service.domain.groupings import value_of_stratum
 from service.domain.request_order import NO_PLACE, Places
 from service.domain.stratum_estimator import ESTIMATOR_TYPE
 from service.monitoring.outcome_aggregates import NO_CLASS, mixed
@@ -183,7 +184,10 @@ def drawn_group(fact: Fact) -> GroupKey:
     if fact.voters:
         return _WITHOUT_EVIDENCE, ""
     key = grouping_key(fact.grouping, fact.definition)
-    return (_WITHOUT_EVIDENCE, f"{key}\0{fact.group}") if fact.estimator else (key, fact.group)
+    if not fact.estimator:
+        return key, fact.group
+    # The group, not the stratum: what becomes of requests is compared by score within it.
+    return _WITHOUT_EVIDENCE, f"{key}\0{value_of_stratum(fact.group)}"
 
 
 class DrawnGroups:
@@ -206,14 +210,26 @@ class DrawnGroups:
 
         Of every request, `codes` has the group that it was drawn for, and `places` its place [n].
         """
-        found = np.full(len(self._codes), NO_PLACE, np.uint64)
-        np.minimum.at(found, codes, places)
-        firsts = dict(zip(self._codes, found.tolist(), strict=True))
+        firsts = self._first_places(codes, places)
         for key, place in further.items():
             firsts[key] = min(place, firsts.get(key, NO_PLACE))
+        return {key: place for key, place in firsts.items() if key[0] != _WITHOUT_EVIDENCE}
+
+    def first_stratum_places(self, codes: Codes, places: Places, grouping: str) -> dict[str, int]:
+        """Place of the first request of every group of a grouping whose strata are drawn, by name."""
+        start = f"{grouping}\0"
+        firsts = self._first_places(codes, places).items()
         return {
-            key: place for key, place in firsts.items() if place != NO_PLACE and key[0] != _WITHOUT_EVIDENCE
+            name.removeprefix(start): place
+            for (key, name), place in firsts
+            if key == _WITHOUT_EVIDENCE and name.startswith(start)
         }
+
+    def _first_places(self, codes: Codes, places: Places) -> dict[GroupKey, int]:
+        found = np.full(len(self._codes), NO_PLACE, np.uint64)
+        np.minimum.at(found, codes, places)
+        firsts = zip(self._codes, found.tolist(), strict=True)
+        return {key: place for key, place in firsts if place != NO_PLACE}
 
     def keep(self, kept: Flags) -> None:
         """Let go of groups but these [codes], and number those without gaps."""

@@ -207,6 +207,8 @@ class OutcomeLedger(SummedOutcomes):
         """
         rows, sources = self._rows, self._sums.sources
         asked = self.is_requested_for(grouping) & ~self.of_traffic & self.counts_as_requested(unanswered)
+        # A draw for several values together says nothing of one of them, whose row may have come later.
+        asked &= self.is_drawn_by_value(grouping)
         chosen = counting_in(asked[sources] & self._counts(self._sums.true_classes, unanswered), rows["sum"])
         chosen = chosen[rows["given_at"][chosen] <= at]
         estimators, places = rows["estimator"], self._places(grouping)[0]
@@ -249,6 +251,10 @@ class OutcomeLedger(SummedOutcomes):
         if self.unrequested is not None:
             places = np.where(self._rows["unrequested"], NO_PLACE, places).astype(np.uint64)
         return self._drawn.first_places(self._rows["drawn_for"], places, shared)
+
+    def first_stratum_requests(self, key: str) -> dict[str, int]:
+        """Likewise of every group that labels were requested for by its strata, by name; `key` is theirs."""
+        return self._drawn.first_stratum_places(self._rows["drawn_for"], self._rows["place"], key)
 
     def groupings_requested(self, *, after: int, until: int) -> set[str]:
         """Keys of groupings that requests with places after one and up to another were drawn for.

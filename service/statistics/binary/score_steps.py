@@ -6,10 +6,9 @@ and shares between steps are independent, with Jeffreys' prior. The marginal lik
 positions of steps, by dynamic programming (Barry and Hartigan, Annals of Statistics 1992; Fearnhead,
 Statistics and Computing 2006). It assumes nothing of what scores mean, and not even an order.
 
-Both are probabilities of the same labels, given their scores. So how labels were chosen cancels, and the
-factor may be looked at after any label. If labels count in full, and the score model and its prior are right,
-it ever reaches F with a probability of at most 1 / F (Ville 1939). Real classifiers reach it far more rarely:
-docs/binary-classifiers.md has the share.
+Both are probabilities of the same labels, given their scores. Where steps may be depends on which strata have
+labels, so the factor is no test martingale, and that it reaches F with a probability of at most 1 / F is no
+theorem. How often labels of a right score model reach it was simulated: docs/binary-classifiers.md.
 """
 
 from __future__ import annotations
