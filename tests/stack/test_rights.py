@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import redis
-from harness import Labeller, prediction, truth, wait_for
+from harness import Deployment, Labeller, prediction, truth, wait_for
 from roles import OUTCOMES, Roles, limited_roles, redis_of_rights
 
 from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
@@ -82,30 +82,10 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
 
     wait_for(checkpointed, seconds=60, what="a checkpoint of the evidence")
 
-    def two_answered() -> list[LabelRequest] | None:
-        # Of those seen some may have expired before their answer came; the oldest outcomes are soon trimmed.
-        page = facts.outcomes(BEGINNING)
-        known = set() if page is None else {entry.fact.request_id for entry in page.labelled}
-        answered = [request for request in labeller.seen if request.request_id in known]
-        return answered[-2:] if len(answered) >= 2 else None
-
-    first, second = wait_for(two_answered, seconds=60, what="two outcomes")
-    was = truth(int(first.item_id.removeprefix("item-")))
-    another = next(name for name in ("cat", "dog") if name != was)
-    changes = [("correction", another, first), ("retraction", None, second)]
-    for kind, true_class, request in changes:
-        label = {
-            "request_id": request.request_id,
-            "model": "sorter",
-            "item_id": request.item_id,
-            "kind": kind,
-            "annotator": "person-1",
-        }
-        label |= {} if true_class is None else {"true_class": true_class}
-        deployment.send("labels", json.dumps(label).encode(), request.item_id)
-
     def counted(event: str) -> int:
-        return sum(n for (what, _), n in facts.requests().tallies.items() if what == event)
+        return _counted(deployment, event)
+
+    _correct_and_retract(deployment, labeller)
 
     def skipped() -> bool:
         # One at a time, and no more once it has arrived: the others are left to lapse.
@@ -130,6 +110,41 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
 
 
 EVENTS = ("answered", "corrected", "retracted", "skipped", "expired", "reissued")
+
+
+def _counted(deployment: Deployment, event: str) -> int:
+    return sum(n for (what, _), n in deployment.facts().requests().tallies.items() if what == event)
+
+
+def _correct_and_retract(deployment: Deployment, labeller: Labeller) -> None:
+    facts = deployment.facts()
+
+    def two_answered() -> list[LabelRequest] | None:
+        # Of those seen some may have expired before their answer came; the oldest outcomes are soon trimmed.
+        page = facts.outcomes(BEGINNING)
+        known = set() if page is None else {entry.fact.request_id for entry in page.labelled}
+        answered = [request for request in labeller.seen if request.request_id in known]
+        return answered[-2:] if len(answered) >= 2 else None
+
+    def changed() -> bool:
+        # An outcome that is trimmed before its correction comes is not corrected: another one is tried.
+        first, second = wait_for(two_answered, seconds=60, what="two outcomes")
+        was = truth(int(first.item_id.removeprefix("item-")))
+        another = next(name for name in ("cat", "dog") if name != was)
+        if not _counted(deployment, "corrected"):
+            _change(deployment, first, {"kind": "correction", "true_class": another})
+        if not _counted(deployment, "retracted"):
+            _change(deployment, second, {"kind": "retraction"})
+        deployment.producer.flush()
+        return bool(_counted(deployment, "corrected") and _counted(deployment, "retracted"))
+
+    wait_for(changed, seconds=60, what="a correction and a retraction")
+
+
+def _change(deployment: Deployment, request: LabelRequest, fields: dict[str, str]) -> None:
+    label = {"request_id": request.request_id, "model": "sorter", "item_id": request.item_id}
+    label |= {"annotator": "person-1"} | fields
+    deployment.send("labels", json.dumps(label).encode(), request.item_id)
 
 
 def _read_another_topic(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
