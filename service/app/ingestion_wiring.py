@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from consumers.formats.native import WirePrediction, decode_predictions
@@ -22,35 +22,36 @@ def prediction_writer(
         producer,
         settings.kafka.topics.predictions,
         models={name: sender.models for name, sender in settings.senders.items()},
-        examine=_examine(settings),
+        examine=build_examine(settings),
         most_bytes=settings.bounds.message_bytes,
         calls=IdempotencyRecords(connection),
         clock=clock,
     )
 
 
-def _examine(settings: Settings) -> Examine:
+def build_examine(settings: Settings) -> Examine:
+    """What examines predictions of a deployment's models."""
     checks = {
         name: PredictionChecks(model.classes, payload_bytes=settings.bounds.payload_bytes)
         for name, model in settings.models.items()
     }
 
-    def problem_of(prediction: WirePrediction) -> str:
-        if prediction.model not in checks:
-            return ""  # no sender may send it
+    def problem_of(prediction: WirePrediction, models: Collection[str]) -> str:
+        if prediction.model not in models:
+            return ""
         try:
             checks[prediction.model].check(prediction)
         except BadMessage as error:
             return str(error)
         return ""
 
-    def examined(value: bytes) -> Iterator[Examined]:
+    def examined(value: bytes, models: Collection[str]) -> Iterator[Examined]:
         for position, decoded in decode_predictions(value):
             if not isinstance(decoded, BadMessage):
-                yield Examined(position, decoded.model, decoded.item_id, problem_of(decoded))
+                yield Examined(position, decoded.model, decoded.item_id, problem_of(decoded, models))
             elif position is None and decoded.reason == "malformed_json":
                 raise decoded
             else:
                 yield Examined(position, "", "", str(decoded))
 
-    return lambda value: list(examined(value))
+    return lambda value, models: list(examined(value, models))

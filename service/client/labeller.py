@@ -12,11 +12,12 @@ from itertools import chain
 from typing import Any
 from uuid import uuid4
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from service.client.connection import Kafka, kafka_settings
+from service.config.problem_words import JSON, described
 from service.domain.errors import Unavailable
-from service.domain.messages import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
+from service.domain.messages import LABEL_TYPE, Label, LabelRequest, Name, cloudevents_headers
 from service.kafka.clients import build_consumer, build_producer
 from service.kafka.topic_metadata import join, translate_errors
 
@@ -55,6 +56,7 @@ class Labeller:
 
     Raises:
         ConfigurationError: `kafka` has an unknown key, or an impossible value.
+        ValueError: `annotator` is not text of 1 to 128 characters.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Labeller:
     ) -> None:
         self._model = model
         self._answer = answer
-        self._annotator = annotator
+        self._annotator = None if annotator is None else _checked_annotator(annotator)
         # One at a time: the answer to one may take long, and its offset is committed alone.
         self._kafka = kafka_settings(kafka).model_copy(update={"max_poll_records": 1})
         self._is_stopping = False
@@ -147,3 +149,11 @@ class Labeller:
         value = label.model_dump_json(exclude_none=True).encode()
         future = producer.send(topic, key=label.item_id.encode(), value=value, headers=headers)
         future.get(timeout=_DELIVERY_SECONDS)
+
+
+def _checked_annotator(annotator: str) -> str:
+    try:
+        return TypeAdapter(Name).validate_python(annotator, strict=True)
+    except ValidationError as error:
+        ((_, problem),) = described(error.errors(), JSON)
+        raise ValueError(f"annotator: {problem}") from error

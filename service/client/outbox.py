@@ -56,11 +56,12 @@ class Outbox:
         """Accept a record; False if it is dropped."""
         with self._changed:
             self.counters.logged += 1
-            size = self._bytes + record.size
-            if self._is_closed or self._records >= self._most_records or size > self._most_bytes:
+            size = record.size
+            is_full = self._records >= self._most_records or self._bytes + size > self._most_bytes
+            if self._is_closed or is_full:
                 self.counters.dropped += 1
                 return False
-            self._bytes = size
+            self._bytes += size
             self._records += 1
             self._queue.append(record)
             if len(self._queue) == 1:

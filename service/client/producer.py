@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from operator import index
+from multiprocessing import parent_process
+from multiprocessing.util import Finalize
 from typing import Any, Self
 
-from pydantic import ValidationError
-
+from service.client.arguments import (
+    InvalidArgumentError,
+    json_value,
+    number,
+    prediction_of,
+    probabilities_in_order,
+    text,
+    texts,
+)
 from service.client.connection import Kafka, kafka_settings
 from service.client.outbox import Counters, Outbox, Record
 from service.client.sender import Sender
-from service.config.problem_words import JSON, described
-from service.domain.messages import Prediction
 from service.kafka.clients import build_producer
 from service.kafka.connect import forget_other_threads
 
@@ -26,7 +31,6 @@ _DELIVERY_SECONDS = 86_400.0
 
 _BLOCK_SECONDS = 2.0
 _JOIN_SECONDS = 3.0
-_ARGUMENTS = {"predicted_class": "predicted"}
 
 
 class Producer:
@@ -62,7 +66,7 @@ class Producer:
     ) -> None:
         self._model = model
         self._kafka = kafka_settings(kafka)
-        self._classes = None if classes is None else [_text(name, "classes") for name in classes]
+        self._classes = None if classes is None else [text(name, "classes") for name in classes]
         self._strict = strict
         self._bounds = {"most_records": max_records, "most_bytes": max_bytes}
         self._begin()
@@ -73,7 +77,6 @@ class Producer:
         atexit.register(self.close)
 
     def _begin(self) -> None:
-        self._starting = threading.Lock()
         self._outbox = Outbox(**self._bounds)
         self._sender = Sender(self._outbox, self._connect, self._kafka.topics.predictions)
 
@@ -115,21 +118,29 @@ class Producer:
             ValueError: with `strict`: the prediction is not valid; says which argument, and what it must be.
         """
         try:
-            record = self._record(
-                item_id=_text(item_id, "item_id"),
-                predicted_class=None if predicted is None else _text(predicted, "predicted"),
-                score=None if score is None else _number(score, "score"),
-                probabilities=None if probabilities is None else self._in_order(probabilities),
-                attributes=_texts(attributes or {}, "attributes"),
-                time=time or datetime.now(UTC),
-                payload=payload,
-                payload_uri=payload_uri,
-                votes=None if votes is None else _texts(votes, "votes"),
-            )
-        except ValueError as error:
+            fields = {
+                "item_id": text(item_id, "item_id"),
+                "predicted_class": None if predicted is None else text(predicted, "predicted"),
+                "score": None if score is None else number(score, "score"),
+                "probabilities": (
+                    None if probabilities is None else probabilities_in_order(probabilities, self._classes)
+                ),
+                "attributes": {} if attributes is None else texts(attributes, "attributes"),
+                "time": datetime.now(UTC) if time is None else time,
+                "payload": None if payload is None else json_value(payload, "payload"),
+                "payload_uri": payload_uri,
+                "votes": None if votes is None else texts(votes, "votes"),
+            }
+            prediction = prediction_of(self._model, self._classes, fields)
+            value = prediction.model_dump_json(exclude_defaults=True).encode()
+            record = Record(prediction.item_id.encode(), value)
+        except Exception as error:  # whatever an object of the model raises, it must not stop the model
+            problem = f"the prediction cannot be encoded: {type(error).__name__}"
+            if isinstance(error, InvalidArgumentError):
+                problem = str(error)
             if self._strict:
-                raise
-            self._outbox.refuse(str(error))
+                raise InvalidArgumentError(problem) from error
+            self._outbox.refuse(problem)
             self._start()
             return False
         accepted = self._outbox.put(record)
@@ -157,10 +168,9 @@ class Producer:
 
     def _start(self) -> None:
         # With the first prediction, as threads do not survive a fork.
-        if self._sender.ident is None:
-            with self._starting:
-                if self._sender.ident is None:
-                    self._sender.start()
+        if self._sender.ident is None and self._sender.try_to_start() and parent_process() is not None:
+            # A child of `multiprocessing` ends without what is registered with `atexit`.
+            Finalize(None, self.close, exitpriority=0)
 
     def _connect(self) -> Any:
         made = build_producer(
@@ -170,62 +180,3 @@ class Producer:
         atexit.unregister(self.close)
         atexit.register(self.close)
         return made
-
-    def _record(self, **fields: Any) -> Record:
-        if fields["probabilities"] is not None and self._classes is not None:
-            # By name, in case that the order of the classes is not that of the configuration.
-            most = fields["predicted_class"] or self._classes[_argmax(fields["probabilities"])]
-            fields["predicted_class"] = most
-            if fields["score"] is None and most in self._classes:
-                fields["score"] = fields["probabilities"][self._classes.index(most)]
-        try:
-            prediction = Prediction(model=self._model, **fields)
-        except ValidationError as error:
-            problems = described(error.errors(), JSON)
-            texts = [f"{_ARGUMENTS.get(path, path)}: {problem}".lstrip(": ") for path, problem in problems]
-            raise ValueError("; ".join(texts)) from error
-        value = prediction.model_dump_json(exclude_defaults=True).encode()
-        return Record(prediction.item_id.encode(), value)
-
-    def _in_order(self, probabilities: Any) -> list[float]:
-        if isinstance(probabilities, Mapping):
-            if self._classes is None:
-                raise ValueError(
-                    "probabilities by class need their order: make the producer with `classes`, "
-                    "as in models.….classes of Credence's configuration"
-                )
-            by_name = {_text(name, "probabilities"): value for name, value in probabilities.items()}
-            if by_name.keys() != set(self._classes):
-                raise ValueError(f"probabilities: must have these classes: {', '.join(self._classes)}")
-            probabilities = [by_name[name] for name in self._classes]
-        listed = probabilities.tolist() if hasattr(probabilities, "tolist") else probabilities
-        if isinstance(listed, str) or not hasattr(listed, "__iter__"):
-            raise ValueError("probabilities: must be one number per class")
-        numbers = [_number(value, "probabilities") for value in listed]
-        if self._classes is not None and len(numbers) != len(self._classes):
-            raise ValueError(f"probabilities: must be {len(self._classes)} numbers, but are {len(numbers)}")
-        return numbers
-
-
-def _argmax(values: Sequence[float]) -> int:
-    return max(range(len(values)), key=values.__getitem__)
-
-
-def _number(value: Any, argument: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{argument}: must be a number, but is of type {type(value).__name__}") from None
-
-
-def _texts(values: Mapping[str, object], argument: str) -> dict[str, str]:
-    return {name: _text(value, f"{argument}[{name!r}]") for name, value in values.items()}
-
-
-def _text(value: object, argument: str) -> str:
-    """Text as it is; a whole number by its digits, as classes and ids often are numbers."""
-    if isinstance(value, str):
-        return str(value)
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return str(index(value))
-    raise ValueError(f"{argument}: must be text or a whole number, but is of type {type(value).__name__}")

@@ -17,7 +17,7 @@ from kafka.errors import (
 )
 
 from service.client.outbox import Outbox, Record
-from service.domain.errors import CredenceError
+from service.domain.errors import CredenceError, failure_in_words
 from service.kafka.topic_metadata import translate_error
 
 log = logging.getLogger("service.client")
@@ -48,8 +48,27 @@ class Sender(threading.Thread):
         self._make = make
         self._topic = topic
         self._stop_requested = threading.Event()
+        self._starting = threading.Lock()
         self._lost = 0  # predictions that were reported as lost
         self._reported_at: dict[str, float] = {}
+
+    def try_to_start(self) -> bool:
+        """Start, unless it has started or another caller is starting it; whether this call has.
+
+        If the system gives no further thread, it says so in the log, and a later call may start it.
+        """
+        # Does not wait: the caller may be a signal handler that has interrupted the other caller.
+        if not self._starting.acquire(blocking=False):
+            return False
+        try:
+            if self.ident is None:
+                self.start()
+                return True
+        except (RuntimeError, OSError, MemoryError) as error:
+            self._warn("predictions wait until a thread can be started: %s", _in_words(error))
+        finally:
+            self._starting.release()
+        return False
 
     def stop(self) -> None:
         """Stop, and give up what is on its way."""
@@ -60,18 +79,31 @@ class Sender(threading.Thread):
         producer: Any = None
         batch: list[Record] = []
         while not self._stop_requested.is_set():
-            self._report_losses()
-            batch = batch or self._outbox.take(
-                most_records=_RECORDS, most_bytes=_BYTES, seconds=_LOOK_SECONDS
-            )
             try:
+                self._report_losses()
+                batch = batch or self._outbox.take(
+                    most_records=_RECORDS, most_bytes=_BYTES, seconds=_LOOK_SECONDS
+                )
                 if batch and producer is None:
                     producer = self._make()
-                batch = self._deliver(producer, batch)
+                batch, failure = self._deliver(producer, batch)
+                if failure is not None:
+                    self._wait(failure)
             except CredenceError as error:
                 self._wait(error)
-        if producer is not None:
-            producer.close(timeout=_CLOSE_SECONDS)
+            except Exception as error:  # noqa: BLE001 - without this thread nothing would be sent any more
+                self._warn("predictions wait, as sending them has failed: %s", _in_words(error))
+                self._close(producer)
+                producer = None
+                self._stop_requested.wait(_BACKOFF_SECONDS)
+        self._close(producer)
+
+    def _close(self, producer: Any) -> None:
+        try:
+            if producer is not None:
+                producer.close(timeout=_CLOSE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - the thread goes on with another one
+            self._warn("a producer of Kafka could not be closed: %s", _in_words(error))
 
     def _wait(self, error: KafkaError | CredenceError) -> None:
         if self._stop_requested.is_set():
@@ -80,8 +112,10 @@ class Sender(threading.Thread):
         self._warn("predictions wait until Kafka takes them: %s", cause)
         self._stop_requested.wait(_BACKOFF_SECONDS)
 
-    def _deliver(self, producer: Any, batch: Sequence[Record]) -> list[Record]:
-        """Send records and wait for Kafka to have them; those that have to be sent again.
+    def _deliver(
+        self, producer: Any, batch: Sequence[Record]
+    ) -> tuple[list[Record], KafkaError | CredenceError | None]:
+        """Send records and wait for Kafka to have them; those that have to be sent again, and why.
 
         The producer retries a record under one sequence number for a day. Only after that, or if its client
         fails for good, is a record that Kafka may have sent again.
@@ -111,9 +145,7 @@ class Sender(threading.Thread):
                 again.append(record)
         problem = f"Kafka refuses the record: {type(refused[-1][1]).__name__}" if refused else ""
         self._outbox.settle(delivered, [record for record, _ in refused], problem)
-        if failure is not None:
-            self._wait(failure)
-        return [*again, *rest]
+        return [*again, *rest], failure
 
     def _await(self, future: Any) -> None:
         while not future.is_done and not self._stop_requested.is_set():
@@ -141,3 +173,9 @@ class Sender(threading.Thread):
         self._reported_at[text] = now
         log.warning(text, *values)
         return True
+
+
+def _in_words(error: Exception) -> str:
+    """Type of an error, and what the operating system says; never its text, which may quote predictions."""
+    kind, words = type(error).__name__, failure_in_words(error)
+    return kind if words == kind else f"{kind}, {words}"

@@ -188,3 +188,8 @@ def test_a_labeller_waits_for_a_broker_that_is_not_there_yet(caplog: pytest.LogC
     labeller.stop()
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_an_annotator_that_no_label_can_have_is_refused_before_requests_are_answered() -> None:
+    with pytest.raises(ValueError, match="annotator: must have at most 128 characters, but has 129"):
+        Labeller("sorter", lambda _: "cat", annotator="x" * 129)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from pydantic import Field
 from starlette.types import ASGIApp
@@ -25,6 +27,9 @@ from service.telemetry.instruments import VendorMetrics
 
 INGESTION_PATH = "/v1"
 API_VERSION = "1.0.0"
+
+WAITING_CALLS = 40
+"""Calls of a process that may wait for Kafka at the same time."""
 
 _DESCRIPTION = """\
 Predictions of models without Kafka: one per call, or an array of them.
@@ -90,7 +95,8 @@ def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
         redirect_slashes=False,
     )
 
-    # A plain function runs in a thread pool, where it may wait for Kafka.
+    waits = _KafkaWaits(WAITING_CALLS)
+
     @api.post(
         f"{INGESTION_PATH}/predictions",
         summary="Send predictions",
@@ -98,15 +104,39 @@ def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
         responses=problems(Kind.NOT_FOUND, changes=True),
         openapi_extra={"requestBody": _BODY},
     )
-    def send_predictions(request: Request) -> Accepted:
+    async def send_predictions(request: Request) -> Accepted:
+        write = partial(writer().write, request.state.vendor, request.state.body)
         try:
-            return Accepted(accepted=writer().write(request.state.vendor, request.state.body))
+            return Accepted(accepted=await waits.run(write))
         except BadMessage as error:
             raise Refused(Kind.MALFORMED) from error
 
     handle_errors(api)
     api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
     return api
+
+
+class _KafkaWaits:
+    """Runs what waits for Kafka in threads of its own: those that all routes share must not run out.
+
+    Otherwise, while Kafka is slow, senders would keep vendors and the labelling page waiting. One event loop
+    uses it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running = 0
+        self._limiter = CapacityLimiter(most)
+
+    async def run(self, write: Callable[[], int]) -> int:
+        """What it returns; raises `Refused` at once if too many are running."""
+        if self._running >= self._most:
+            raise unavailable()
+        self._running += 1
+        try:
+            return await to_thread.run_sync(write, limiter=self._limiter)
+        finally:
+            self._running -= 1
 
 
 def _described(api: FastAPI) -> dict[str, Any]:

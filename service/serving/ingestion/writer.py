@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -34,10 +34,10 @@ class Examined(NamedTuple):
     problem: str
 
 
-Examine = Callable[[bytes], Sequence[Examined]]
-"""Predictions of a record's value, a single one or an array.
+Examine = Callable[[bytes, Collection[str]], Sequence[Examined]]
+"""Predictions of a record's value, a single one or an array; only those of these models are examined.
 
-Raises `BadMessage` if the value is not JSON.
+How long it takes must not reveal whether another model exists. Raises `BadMessage` if the value is not JSON.
 """
 
 
@@ -82,10 +82,11 @@ class PredictionWriter:
         """
         if len(value) > self._most_bytes:
             raise Refused(Kind.TOO_LARGE)
-        examined = self._examine(value)
+        models = self._models[sender]
+        examined = self._examine(value, models)
         if not examined:
             raise Refused(Kind.INVALID, errors=[Fault(at="body", problem="must have at least 1 entry")])
-        if any(each.model and each.model not in self._models[sender] for each in examined):
+        if any(each.model and each.model not in models for each in examined):
             raise Refused(Kind.NOT_FOUND)
         if faults := [_fault(each) for each in examined if each.problem]:
             raise Refused(Kind.INVALID, errors=faults[:_MOST_FAULTS])
