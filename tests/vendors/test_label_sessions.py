@@ -99,7 +99,6 @@ def test_a_session_makes_the_calls_of_its_vendor(browser: Caller) -> None:
         "lease_seconds": 300.0,
         "most_claims": 100,
         "image_origins": ORIGINS,
-        "interval_widths": {"m": None},
     }
     assert call(browser, cookie, "GET", f"{V1}/models").body["models"][0]["model"] == "m"
 

@@ -115,7 +115,7 @@ async function openDesk() {
   }
 }
 
-/** Reads how many requests wait, and how wide intervals are. */
+/** Reads how many requests wait, and whether the session is still the same. */
 async function refresh() {
   if (!session || document.hidden) return;
   try {
@@ -127,8 +127,6 @@ async function refresh() {
     if (/** @type {any} */ (error).status === 401) showLogin(ENDED);
     return;
   }
-  const widths = Object.entries(session.interval_widths).filter(([, width]) => width !== null);
-  remember("widths", { ...Object.fromEntries(widths), ...recall("widths", {}) });
   draw();
 }
 
@@ -192,12 +190,12 @@ function tools() {
 function progress() {
   const chosen = models.filter((one) => desk.model === null || one.model === desk.model);
   return progressView({
-    ...work.counts,
+    answered: work.counts.answered,
+    skipped: work.counts.skipped,
     left: chosen.reduce((sum, one) => sum + one.waiting, desk.claims.length),
     unsent: outbox.answers.length,
     isBlocked: outbox.isBlocked,
-    widths: Object.fromEntries(chosen.map((one) => [one.model, session.interval_widths[one.model] ?? null])),
-    widthsBefore: recall("widths", {}),
+    labels: Object.fromEntries(chosen.map((one) => [one.model, work.counts.models[one.model] ?? 0])),
   });
 }
 
