@@ -26,7 +26,7 @@ class SessionState(Answer):
 
 
 def build_page_routes(settings: VendorApiSettings) -> APIRouter:
-    """Routes behind the login. None says anything about estimates: these depend on the labels of gold items."""
+    """Routes behind the login. None says anything about estimates, which change with the labels."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get(SESSION_PATH)
