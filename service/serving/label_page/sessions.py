@@ -15,7 +15,7 @@ from starlette.requests import cookie_parser
 from starlette.types import Scope
 
 SESSION_HEADER = "Credence-Session"
-"""Names the session that a call is made in. All tabs of a browser share a cookie, and another login replaces it."""
+"""Names the session of a call: all tabs of a browser share a cookie, and another login replaces it."""
 
 COOKIE = "__Host-credence-label"
 """Browsers take a cookie of such a name only over HTTPS or from this machine, and for one host alone."""
