@@ -180,7 +180,7 @@ def test_costs_in_memory_are_those_that_check_prints(init: Init) -> None:
 def test_a_goal_that_no_budget_reaches_is_an_error_that_names_the_options(init: Init) -> None:
     proposed = init.of(rows(), "--detect", "0.001", "--decide-within", "1d", "--min-accuracy", "0.9")
     assert proposed.code == 2
-    assert "finds a fall of 0.1 points across the threshold of 90.0% within 1 d" in proposed.error
+    assert "finds a fall of 0.1 points across the threshold of 90.0% within 24 h" in proposed.error
     for option in ("--detect", "--decide-within", "--min-accuracy"):
         assert f"({option})" in proposed.error
 
