@@ -57,7 +57,8 @@ def initialise(options: argparse.Namespace) -> int:
         profile = _profile_topic(options, settings)
     proposal = propose(profile, wishes)
     config = str(options.output or "credence.yaml")
-    text = commented(proposal.entries, heading=heading(profile, proposal, path=options.file, config=config))
+    above = heading(profile, proposal, path=options.file, config=config, given=_reading_options(options))
+    text = commented(proposal.entries, heading=above)
     # Read back as every command reads it.
     settings_of(parse_document(text, "the proposal"), "the proposal", {})
     if options.output is None:
@@ -67,6 +68,12 @@ def initialise(options: argparse.Namespace) -> int:
         handle.write(text)
     print(f"{options.output}: written; read its comments, then `credence check --config {options.output}`")
     return 0
+
+
+def _reading_options(options: argparse.Namespace) -> list[str]:
+    """The options that say how the file is read, as they were given."""
+    kind = [] if options.format is None else ["--format", options.format]
+    return kind if options.delimiter == "," else [*kind, "--delimiter", options.delimiter]
 
 
 def wishes_of(options: argparse.Namespace) -> Wishes:

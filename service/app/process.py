@@ -106,8 +106,7 @@ class Application:
             if "serve" in self._roles and settings.has_http_apis:
                 from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
 
-                stopping, board = self._stopping.is_set, self._rounds.snapshots
-                self._vendors = VendorServing(settings, vendor_metrics, clock, stopping, board)
+                self._vendors = VendorServing(settings, vendor_metrics, clock, self._stopping.is_set)
 
     def stop(self) -> None:
         """Ask the process to stop; callable from a signal handler.

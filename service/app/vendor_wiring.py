@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,6 @@ from service.app.vendor_call_report import VendorCallReporter
 from service.app.wiring import correction_seconds, model_keys
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
-from service.monitoring.snapshot import ModelSnapshot
 from service.serving.ingestion.app import INGESTION_PATH, ingestion_app
 from service.serving.ingestion.writer import PredictionWriter
 from service.serving.vendor_api.app import vendor_app
@@ -42,8 +41,6 @@ class VendorServing:
     metrics: VendorMetrics
     clock: Callable[[], float]
     stopping: Callable[[], bool]
-    board: Mapping[str, ModelSnapshot]
-    """The latest snapshots of models."""
     _service: VendorService | None = field(default=None, init=False)
     _predictions: PredictionWriter | None = field(default=None, init=False)
     _reporter: VendorCallReporter | None = field(default=None, init=False)
@@ -57,7 +54,6 @@ class VendorServing:
             metrics=self.metrics,
             clock=self.clock,
             stopping=self.stopping,
-            board=self.board,
         )
         if not self.settings.senders:
             return vendors

@@ -8,7 +8,7 @@ import pytest
 from samples import CLASSES, Init, renamed, rows
 
 from service.app.detection_forecast import detection, labels_a_day, typical_fault
-from service.app.proposal.budgets import LabelBudget, within_limit
+from service.app.proposal.budgets import FallArithmetic, LabelBudget, propose_budget, within_limit
 from service.config.assessments import IdentificationSettings
 from service.config.budget import Budget
 from service.config.model import ModelSettings
@@ -175,3 +175,25 @@ def test_costs_in_memory_are_those_that_check_prints(init: Init) -> None:
     size = line.split("up to ")[1].split(" a partition")[0]
     assert f"take up to {size} a partition of the topic" in proposed.comments
     assert len(proposed.model["classes"]) == len(CLASSES)
+
+
+def test_a_goal_that_no_budget_reaches_is_an_error_that_names_the_options(init: Init) -> None:
+    proposed = init.of(rows(), "--detect", "0.001", "--decide-within", "1d", "--min-accuracy", "0.9")
+    assert proposed.code == 2
+    assert "finds a fall of 0.1 points across the threshold of 90.0% within 24 h" in proposed.error
+    for option in ("--detect", "--decide-within", "--min-accuracy"):
+        assert f"({option})" in proposed.error
+
+
+def test_groupings_with_as_many_groups_share_their_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def counted(*_: object, groups: int, **__: object) -> None:
+        calls.append(groups)
+
+    monkeypatch.setattr("service.app.proposal.budgets.labels_a_day", counted)
+    model = ModelSettings.model_validate({"classes": ["a", "b"]})
+    arithmetic = FallArithmetic(model, drop=0.1, threshold=0.9)
+    for groups in (3, 8, 9, 8):
+        propose_budget(arithmetic, groups=groups, is_attribute=True)
+    assert calls == [8, 9]

@@ -195,3 +195,21 @@ def test_comments_hold_no_line_breaks_of_the_sample(init: Init) -> None:
     proposed = init.of(found)
     assert init.check(proposed)[0] == 0
     assert "\\nmodels" in proposed.text
+
+
+def test_a_column_that_is_named_twice_is_refused(init: Init) -> None:
+    assert (
+        "--attributes: region is there twice; name each column once"
+        in init.of(rows(COUNT), "--attributes", "region,region").error
+    )
+
+
+def test_an_error_about_classes_says_which_rows_cannot_be_read(init: Init) -> None:
+    path = write_csv(
+        init.folder / "sorter.csv", [row | {"predicted_class": "cat", "true_class": "cat"} for row in rows(3)]
+    )
+    with path.open("a", encoding="utf-8") as handle:
+        handle.write("too,many,cells,in,this,row\n" * 40)
+    said = init(path).error
+    assert "the sample has only class cat" in said
+    assert "40 lines cannot be read, the first at line 5: " in said

@@ -162,7 +162,7 @@ def test_a_reload_loses_nothing(sit: Sit) -> None:
     held = hold_answers(page)
     items = press(page, "1", "2")
     shown = item(page)
-    page.wait_for_function("sessionStorage.getItem('credence-label').includes('dog')")
+    page.wait_for_function("JSON.stringify(sessionStorage).includes('dog')")
     assert len(held) == 1, "one answer is on its way, one waits"
     page.unroute_all(behavior="ignoreErrors")
     page.reload()

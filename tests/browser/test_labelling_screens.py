@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from label_site import Desk, Sit, await_sent, item, picture_url, press
 from looking import FAINT, NAMELESS, SKIPPED_HEADINGS
 from playwright.sync_api import Page, expect
-from snapshots import snapshot
-
-from service.domain.groupings import ALL
 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
 SCREENS: dict[str, dict[str, Any]] = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": PHONE}
@@ -112,21 +108,15 @@ def test_what_was_done_and_what_comes_next_is_announced(sit: Sit) -> None:
     )
 
 
-def test_the_page_says_what_labels_did_to_the_interval(sit: Sit) -> None:
+def test_the_interval_depends_on_the_number_of_labels_alone(sit: Sit) -> None:
     desk = sit()
-    desk.ask(2)
-    taken = snapshot()
-    everything = taken.groupings[ALL]
-
-    def show(labels: int, width: float) -> None:
-        mean = everything.accuracy.mean
-        accuracy = replace(everything.accuracy, lower=mean - width, upper=mean)
-        groupings = taken.groupings | {ALL: replace(everything, accuracy=accuracy)}
-        desk.office.board["m"] = replace(taken, outcomes=labels, groupings=groupings)
-
-    show(100, 0.124)
-    page = desk.sit()
-    expect(page.locator(".progress")).to_contain_text("12.4 points wide")
-    show(130, 0.098)
-    page.reload()
-    expect(page.locator(".progress")).to_contain_text("12.4 → 9.8 points wide")
+    desk.ask(24)
+    for keys in ("1" * 10, "1233212312"):
+        page = desk.sit()
+        press(page, *keys[:9])
+        await_sent(page, labelled=9)
+        expect(page.locator(".progress")).not_to_contain_text("points wide")
+        press(page, keys[9])
+        expect(page.locator(".progress")).to_contain_text("interval up to 62 points wide")
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Token")).to_be_visible()

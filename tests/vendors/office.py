@@ -26,7 +26,6 @@ from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
 from service.kafka.clients import build_producer
-from service.monitoring.snapshot import ModelSnapshot
 from service.serving.vendor_api.app import vendor_app
 from service.serving.vendor_api.service import VendorService
 from service.serving.web.server import WebServer
@@ -165,7 +164,6 @@ class Office:
         site: the store behind it.
         settings: all of them.
         service: None while Redis and Kafka count as not reached yet.
-        board: the latest snapshots that its page may know.
         stopping: whether the process counts as ending.
     """
 
@@ -181,7 +179,6 @@ class Office:
     certificate: tuple[str, str] | None = None
     clock: Clock = field(default_factory=Clock)
     stopping: bool = False
-    board: dict[str, ModelSnapshot] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.site = Site(self.connection, models(self.model, **self.assessment), vendors=self.vendors)
@@ -217,7 +214,6 @@ class Office:
             service=lambda: self.service,
             metrics=self.metrics,
             clock=self.clock,
-            board=self.board,
             stopping=lambda: self.stopping,
             body_seconds=self.body_seconds,
         )

@@ -58,7 +58,7 @@ class SenderSite:
         self._stack = ExitStack()
         self.registry = CollectorRegistry()
         self.serving = VendorServing(
-            self.settings, VendorMetrics(self.registry), time.time, stopping=lambda: False, board={}
+            self.settings, VendorMetrics(self.registry), time.time, stopping=lambda: False
         )
         self.server = WebServer(self.serving.app(), name="vendor_api", host="127.0.0.1", port=0)
         self._consumer = KafkaConsumer(bootstrap_servers=broker, enable_auto_commit=False)

@@ -99,7 +99,6 @@ def test_a_session_makes_the_calls_of_its_vendor(browser: Caller) -> None:
         "lease_seconds": 300.0,
         "most_claims": 100,
         "image_origins": ORIGINS,
-        "interval_widths": {"m": None},
     }
     assert call(browser, cookie, "GET", f"{V1}/models").body["models"][0]["model"] == "m"
 
@@ -124,6 +123,25 @@ def test_an_answer_bears_the_name_that_was_given_at_login(office: Office, browse
     correction = {"item_id": claim["request"]["item_id"], "true_class": "owl"}
     assert call(browser, cookie, "POST", f"{path}/correction", correction).status == 202
     assert [label["annotator"] for label in office.read_labels(2)] == ["desk-7", "desk-7"]
+
+
+def test_an_answer_of_a_session_without_a_name_bears_none(office: Office, browser: Caller) -> None:
+    cookie = cookie_of(log_in(browser))
+    (claim,) = call(browser, cookie, "POST", f"{V1}/claims", {"annotator": "else"}).claims
+    path = f"{V1}/models/m/requests/{claim['request_id']}"
+    answer = {"claim_id": claim["claim_id"], "true_class": "dog", "annotator": "somebody-else"}
+    assert call(browser, cookie, "POST", f"{path}/answer", answer).status == 202
+    (label,) = office.read_labels(1)
+    assert "annotator" not in label
+
+
+def test_a_call_of_another_session_than_the_cookies_is_refused(browser: Caller) -> None:
+    cookies = [cookie_of(log_in(browser, annotator=name)) for name in ("ana", "ben")]
+    ana, ben = (call(browser, cookie, "GET", "/label/session").body["id"] for cookie in cookies)
+    headers = {"Cookie": cookies[1], **SAME}
+    assert browser.call("GET", f"{V1}/claims", Credence_Session=ben, **headers).status == 200
+    told = browser.call("GET", f"{V1}/claims", Credence_Session=ana, **headers)
+    assert told.problem == "unauthorized"
 
 
 def test_a_session_lists_its_own_claims_and_a_token_lists_all(office: Office, browser: Caller) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -72,6 +73,9 @@ def find_attributes(profile: Profile, roles: Roles, given: Sequence[str] | None)
     """
     names = _Names()
     chosen, left_out = [], {}
+    if twice := [column for column, count in Counter(given or ()).items() if count > 1]:
+        problem = f"{listed(twice)} is there twice; name each column once"
+        raise ConfigurationError([("--attributes", problem)], profile.source)
     for column in given or ():
         if (problem := _misuse(profile, roles, column)) is not None:
             raise ConfigurationError([("--attributes", problem)], profile.source)

@@ -24,7 +24,10 @@ from service.app.proposal.roles import Roles
 from service.config.assessments import EstimationSettings, IdentificationSettings
 from service.config.budget import Budget
 from service.config.model import ModelSettings
+from service.domain.errors import ConfigurationError
+from service.domain.groupings import ALL
 from service.domain.times import duration
+from service.statistics.detection_time import Delay
 
 MOST_GROUPS: Final = 50
 """Groups of a grouping that gets labels of its own; with more, each gets few."""
@@ -76,34 +79,61 @@ def propose_threshold(
     )
 
 
-def propose_budget(
-    model: ModelSettings, grouping: str, *, groups: int, is_attribute: bool, drop: float, threshold: float
-) -> LabelBudget:
+class FallArithmetic:
+    """Labels a day that find a fall across a threshold; the same for all groupings with as many groups.
+
+    Args:
+        model: without assessments.
+        drop: that is to be found, in shares.
+        threshold: of every group.
+    """
+
+    def __init__(self, model: ModelSettings, *, drop: float, threshold: float) -> None:
+        self.model = model
+        self.drop = drop
+        self.threshold = threshold
+        self.fault = typical_fault(threshold, drop)
+        self._needed: dict[int, tuple[int, Delay] | None] = {}
+
+    def needed(self, groups: int) -> tuple[int, Delay] | None:
+        """The fewest labels a day, and how soon they find the fall; None if no budget finds it in time."""
+        if groups not in self._needed:
+            self._needed[groups] = self._calculated(groups)
+        return self._needed[groups]
+
+    def _calculated(self, groups: int) -> tuple[int, Delay] | None:
+        asked = IdentificationSettings(grouping=ALL, budget=Budget(labels=1, per_days=1))
+        labels = labels_a_day(self.model, asked, self.fault, self.threshold, groups=groups, late=True)
+        if labels is None:
+            return None
+        asked = asked.model_copy(update={"budget": Budget(labels=labels, per_days=1)})
+        return labels, detection(self.model, asked, self.fault, self.threshold, groups=groups).alert
+
+
+def propose_budget(arithmetic: FallArithmetic, *, groups: int, is_attribute: bool) -> LabelBudget:
     """Labels a day that find a fall across the threshold in the time asked for, 9 of 10 times."""
     if groups > MOST_GROUPS:
         return LabelBudget(
             None, f"{groups:,} groups, more than {MOST_GROUPS}: each would get few of the labels"
         )
+    model, fault = arithmetic.model, arithmetic.fault
     # Values that the sample lacks may come; `credence check` counts as many.
     counted = max(groups, TYPICAL_GROUPS) if is_attribute else groups
-    fault = typical_fault(threshold, drop)
-    asked = IdentificationSettings(grouping=grouping, budget=Budget(labels=1, per_days=1))
-    labels = labels_a_day(model, asked, fault, threshold, groups=counted, late=True)
     within = duration(model.find_within_days * 86_400)
-    if labels is None:
+    needed = arithmetic.needed(counted)
+    if needed is None:
         return LabelBudget(
             None,
-            f"no budget finds a fall of {100 * fault.drop:g} points in one of {counted} groups within "
+            f"no budget finds a fall of {100 * arithmetic.drop:g} points in one of {counted} groups within "
             f"{within}; give it more time (--decide-within), or look for larger falls (--detect)",
         )
-    asked = asked.model_copy(update={"budget": Budget(labels=labels, per_days=1)})
-    alert = detection(model, asked, fault, threshold, groups=counted).alert
+    labels, alert = needed
     divergence = float(
         np.sum(special.rel_entr([fault.after, 1 - fault.after], [fault.before, 1 - fault.before]))
     )
     odds = math.log(1 / (1 - model.alerts.confidence))
     also = f" (counted as {counted}, as new values may come)" if counted != groups else ""
-    arithmetic = (
+    reason = (
         f"A group that falls from {fault.before:.1%} to {fault.after:.1%} is decided by about "
         f"{odds / divergence:.0f} of its own labels: each adds {divergence:.3f}, the divergence "
         f"KL(after || before), to a log evidence that has to reach log(1 / {1 - model.alerts.confidence:.2g})"
@@ -111,18 +141,29 @@ def propose_budget(
         "that is."
     )
     found = f"With {labels:,} a day a fall is {when('found', alert)}; {within} are asked for"
-    return LabelBudget(labels, f"{groups} groups{also}. {arithmetic} {found} (docs/choosing.md)")
+    return LabelBudget(labels, f"{groups} groups{also}. {reason} {found} (docs/choosing.md)")
 
 
 def propose_overall(model: ModelSettings, *, drop: float, threshold: float, most: int | None) -> LabelBudget:
-    """Labels a day for the accuracy over all traffic, at most so many: where no grouping gets any."""
+    """Labels a day for the accuracy over all traffic, at most so many: where no grouping gets any.
+
+    Raises:
+        ConfigurationError: no budget finds such a fall in time, even in all traffic together.
+    """
     fault = typical_fault(threshold, drop)
     asked = EstimationSettings(budget=Budget(labels=1, per_days=1))
     needed = labels_a_day(model, asked, fault, threshold, groups=1, late=True)
-    labels = min(needed or MOST_LABELS, most or MOST_LABELS)
+    within = duration(model.find_within_days * 86_400)
+    if needed is None:
+        problem = (
+            f"no budget of up to {MOST_LABELS:,} labels a day finds a fall of {100 * drop:g} points across "
+            f"the threshold of {threshold:.1%} within {within}; look for larger falls (--detect), more time "
+            "(--decide-within), or another threshold (--min-accuracy)"
+        )
+        raise ConfigurationError([("--detect", problem)], "the command line")
+    labels = min(needed, most or MOST_LABELS)
     asked = asked.model_copy(update={"budget": Budget(labels=labels, per_days=1)})
     alert = detection(model, asked, fault, threshold, groups=1).alert
-    within = duration(model.find_within_days * 86_400)
     return LabelBudget(
         labels,
         "No grouping gets labels of its own, so items are drawn from all traffic. "

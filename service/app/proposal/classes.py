@@ -50,7 +50,7 @@ def find_classes(profile: Profile, roles: Roles, given: Sequence[str] | None) ->
             f"({listed(_in_order(predicted))}); "
             "name the column of true classes, or --truth '' for none"
         )
-        raise ConfigurationError([("--truth", problem)], profile.source)
+        raise _refused(profile, problem, "--truth")
     if given is not None:
         _check_given(profile, given, observed)
         names, why = list(given), f"named by {_OPTION}, in this order"
@@ -75,19 +75,30 @@ def find_classes(profile: Profile, roles: Roles, given: Sequence[str] | None) ->
 def predictions(profile: Profile, roles: Roles, classes: Classes) -> Iterator[tuple[str, float, str | None]]:
     """Predicted class, score and, if known, true class of the sampled rows that have a prediction."""
     for cells in profile.sample:
-        probabilities = _probabilities(cells, roles, classes.columns)
-        predicted, true = (_text(cells, roles, field) for field in ("predicted_class", "true_class"))
-        if probabilities is not None and len(probabilities) != len(classes.names):
-            continue
-        if predicted is None and probabilities is not None:
-            predicted = classes.names[probabilities.index(max(probabilities))]
-        if predicted is None or predicted not in classes.names:
-            continue
-        score = _number(cells, roles.fields["score"].column)
-        if score is None and probabilities is not None:
-            score = probabilities[list(classes.names).index(predicted)]
-        if score is not None:
-            yield predicted, score, true
+        if (found := _prediction(cells, roles, classes)) is not None:
+            yield *found, _text(cells, roles, "true_class")
+
+
+def is_sendable(cells: Mapping[str, Any], roles: Roles, classes: Classes) -> bool:
+    """Whether a row has what `credence predictions send` needs: an item, a predicted class and a score."""
+    has_item = _text(cells, roles, "item_id") is not None
+    return has_item and _prediction(cells, roles, classes) is not None
+
+
+def _prediction(cells: Mapping[str, Any], roles: Roles, classes: Classes) -> tuple[str, float] | None:
+    """Predicted class and score of a row; None if it has no prediction."""
+    probabilities = _probabilities(cells, roles, classes.columns)
+    predicted = _text(cells, roles, "predicted_class")
+    if probabilities is not None and len(probabilities) != len(classes.names):
+        return None
+    if predicted is None and probabilities is not None:
+        predicted = classes.names[probabilities.index(max(probabilities))]
+    if predicted is None or predicted not in classes.names:
+        return None
+    score = _number(cells, roles.fields["score"].column)
+    if score is None and probabilities is not None:
+        score = probabilities[list(classes.names).index(predicted)]
+    return None if score is None else (predicted, score)
 
 
 def class_shares(profile: Profile, roles: Roles, classes: Classes) -> dict[str, float]:
@@ -216,5 +227,8 @@ def _number(cells: Mapping[str, Any], column: str) -> float | None:
     return None if values is None else values[0]
 
 
-def _refused(profile: Profile, problem: str) -> ConfigurationError:
-    return ConfigurationError([(_OPTION, problem)], profile.source)
+def _refused(profile: Profile, problem: str, option: str = _OPTION) -> ConfigurationError:
+    if profile.refused:
+        # What is missing may be in the rows that cannot be read.
+        problem += f". {profile.refusals} Correct these first"
+    return ConfigurationError([(option, problem)], profile.source)

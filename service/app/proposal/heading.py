@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from service.app.files.columns import plain_name
@@ -24,22 +25,36 @@ _WITHOUT = {
 """What it means that a sample lacks a field; of others it means nothing."""
 
 
-def heading(profile: Profile, proposal: Proposal, *, path: str | None, config: str) -> list[str]:
-    """Paragraphs about the sample, its columns and the next steps; `path` is of a file, if it is one."""
+def heading(
+    profile: Profile, proposal: Proposal, *, path: str | None, config: str, given: Sequence[str] = ()
+) -> list[str]:
+    """Paragraphs about the sample, its columns and the next steps.
+
+    Args:
+        profile: of the sample.
+        proposal: made from it.
+        path: of the file, if it is one.
+        config: path of the configuration.
+        given: options that say how the file is read.
+    """
     lines = [
         f"Configuration for Credence, proposed by `credence init` from {profile.source}. {_READ}",
-        f"Sample: {_sample(profile, is_file=path is not None)}",
+        f"Sample: {_sample(profile, proposal, is_file=path is not None)}",
         *_traffic(profile, proposal),
         "Columns:",
         *_columns(proposal),
         _NEXT,
     ]
     if path is not None and proposal.roles.fields["item_id"]:
-        lines += ["Send the file:", f"  {send_command(proposal.renamed, path, config)}"]
+        lines += [
+            "Send the file:",
+            f"  {send_command(proposal.renamed, path, config, given)}",
+            *_refused_rows(profile, proposal),
+        ]
     return lines
 
 
-def _sample(profile: Profile, *, is_file: bool) -> str:
+def _sample(profile: Profile, proposal: Proposal, *, is_file: bool) -> str:
     if not is_file:
         text = f"{profile.rows:,} predictions, of records in equal parts from all partitions."
     elif profile.is_whole:
@@ -54,8 +69,24 @@ def _sample(profile: Profile, *, is_file: bool) -> str:
         )
     return (
         f"{text} Up to 10,000 values of each column were counted; accuracy and mean score are of "
-        f"{len(profile.sample):,} rows, drawn evenly."
+        f"{proposal.predictions:,} rows with a predicted class and a score, of {len(profile.sample):,} drawn "
+        "evenly."
     )
+
+
+def _refused_rows(profile: Profile, proposal: Proposal) -> list[str]:
+    """How many of the rows that were read `credence predictions send` refuses, and why."""
+    incomplete = round(proposal.unsendable * profile.rows / max(len(profile.sample), 1))
+    is_exact = len(profile.sample) == profile.rows or not incomplete
+    counts = (
+        (profile.refused, "cannot be read"),
+        (profile.others, "are of models that are not in this configuration"),
+        (incomplete, "lack an item id, a predicted class or a score"),
+    )
+    if not (total := sum(count for count, _ in counts)):
+        return []
+    why = ", ".join(f"{count:,} {reason}" for count, reason in counts if count)
+    return [f"WARNING: it refuses {'' if is_exact else 'about '}{total:,} of the rows that were read: {why}."]
 
 
 def _traffic(profile: Profile, proposal: Proposal) -> list[str]:

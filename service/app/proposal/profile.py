@@ -54,6 +54,12 @@ class Profile:
     sample: Sequence[Mapping[str, Any]]
     is_whole: bool
 
+    @property
+    def refusals(self) -> str:
+        """How many rows cannot be read, and why the first one cannot, as a sentence."""
+        rows = f"{self.unit}s" if self.refused > 1 else self.unit
+        return f"{self.refused:,} {rows} cannot be read, the first at {self.first_refusal}."
+
 
 def profile_rows(
     table: Table, source: str, *, most_rows: int | None, model: str | None, model_column: str

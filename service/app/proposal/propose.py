@@ -15,13 +15,14 @@ from service.app.proposal.attributes import (
     find_attributes,
 )
 from service.app.proposal.budgets import (
+    FallArithmetic,
     LabelBudget,
     propose_budget,
     propose_overall,
     propose_threshold,
     within_limit,
 )
-from service.app.proposal.classes import Classes, class_shares, find_classes
+from service.app.proposal.classes import Classes, class_shares, find_classes, is_sendable, predictions
 from service.app.proposal.commented_yaml import Entry, document
 from service.app.proposal.memory import Memory, bound_memory
 from service.app.proposal.profile import Profile
@@ -86,6 +87,8 @@ class Proposal:
         roles: of the columns.
         renamed: options `FIELD=COLUMN` of `credence predictions send`, for the columns of the sample.
         labels: a day, of all assessments.
+        predictions: of the sampled rows that have a predicted class and a score.
+        unsendable: sampled rows that lack one of these, or the id of their item.
     """
 
     entries: Sequence[Entry]
@@ -94,6 +97,8 @@ class Proposal:
     roles: Roles
     renamed: Sequence[str]
     labels: int
+    predictions: int
+    unsendable: int
 
 
 def propose(profile: Profile, wishes: Wishes) -> Proposal:
@@ -142,6 +147,8 @@ def propose(profile: Profile, wishes: Wishes) -> Proposal:
         roles,
         renamed_columns(profile, roles, classes, memory.attributes),
         sum(each.labels or 0 for each in budgets.values()),
+        sum(1 for _ in predictions(profile, roles, classes)),
+        sum(not is_sendable(cells, roles, classes) for cells in profile.sample),
     )
 
 
@@ -192,15 +199,9 @@ def _budgets(
     """The labels a day of every grouping."""
     model = memory.settings.models[name]
     groups = {CLASS_GROUPING: classes} | {each.grouping: each.groups for each in memory.attributes}
+    arithmetic = FallArithmetic(model, drop=wishes.detect, threshold=threshold)
     proposed = [
-        propose_budget(
-            model,
-            grouping,
-            groups=count,
-            is_attribute=grouping != CLASS_GROUPING,
-            drop=wishes.detect,
-            threshold=threshold,
-        )
+        propose_budget(arithmetic, groups=count, is_attribute=grouping != CLASS_GROUPING)
         for grouping, count in groups.items()
     ]
     budgets = dict(zip(groups, within_limit(proposed, wishes.labels_per_day), strict=True))

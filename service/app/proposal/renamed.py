@@ -35,10 +35,11 @@ def renamed_columns(
     return renamed
 
 
-def send_command(renamed: Sequence[str], path: str, config: str) -> str:
-    """The command that sends the file of a sample."""
+def send_command(renamed: Sequence[str], path: str, config: str, given: Sequence[str]) -> str:
+    """The command that sends the file of a sample; `given` are the options that say how the file is read."""
     columns = "".join(f" --column {_quoted(each)}" for each in renamed)
-    return f"credence predictions send {_quoted(path)} --config {_quoted(config)}{columns}"
+    options = "".join(f" {_quoted(each)}" for each in given)
+    return f"credence predictions send {_quoted(path)} --config {_quoted(config)}{options}{columns}"
 
 
 def _quoted(text: str) -> str:

@@ -14,6 +14,9 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
+SESSION_HEADER = "Credence-Session"
+"""Names the session of a call: all tabs of a browser share a cookie, and another login replaces it."""
+
 COOKIE = "__Host-credence-label"
 """Browsers take a cookie of such a name only over HTTPS or from this machine, and for one host alone."""
 
@@ -72,12 +75,17 @@ class Sessions:
         return f"{COOKIE}={value}; {_ATTRIBUTES}; Max-Age={round(self.seconds)}"
 
     def find(self, scope: Scope) -> Session | None:
-        """The session that a request belongs to; None if it has none, or a script of another page sent it."""
+        """The session that a request belongs to.
+
+        None if it has none or names another one, or if a script of another page sent it.
+        """
         headers = Headers(scope=scope)
         if not is_same_origin(headers):
             return None
         session = self._read(cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE, ""))
         if session is None or session.expires_at <= self.clock():
+            return None
+        if headers.get(SESSION_HEADER, session.id) != session.id:
             return None
         is_token_valid = any(
             digest.startswith(session.token) for digest in self.tokens.get(session.vendor, ())

@@ -63,9 +63,9 @@ def _holder_of(request: Request) -> str:
 
 
 def _annotator_of(request: Request, given: str | None) -> str | None:
-    """Who labels: in a session it is who logged in, whatever the call says."""
+    """Who labels: in a session the name given at login, or none, whatever the call says."""
     session: Session | None = request.state.session
-    return given if session is None else session.annotator or given
+    return given if session is None else session.annotator or None
 
 
 def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) -> APIRouter:

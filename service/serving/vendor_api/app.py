@@ -13,11 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.config.problem_words import JSON, described
 from service.config.vendors import VendorApiSettings, VendorSettings
 from service.domain.errors import Unavailable
-from service.monitoring.snapshot import ModelSnapshot
 from service.serving.label_page.page import LabelPage
 from service.serving.label_page.routes import build_page_routes
 from service.serving.label_page.sessions import Sessions
-from service.serving.label_page.uncertainty import ShownWidths
 from service.serving.vendor_api.api import Service, build_routes
 from service.serving.vendor_api.auth import Login, TokenCheck
 from service.serving.vendor_api.body_limits import BODY_SECONDS, Bodies
@@ -54,13 +52,11 @@ def vendor_app(
     metrics: VendorMetrics,
     clock: Callable[[], float],
     stopping: Callable[[], bool],
-    board: Mapping[str, ModelSnapshot],
     body_seconds: float = BODY_SECONDS,
 ) -> ASGIApp:
     """The application of the vendor API's listener, with the labelling page if a vendor uses it.
 
-    `service` gives None until Redis and Kafka have been reached. `board` has the latest snapshots of models.
-    A body may take `body_seconds` to arrive.
+    `service` gives None until Redis and Kafka have been reached. A body may take `body_seconds` to arrive.
     """
 
     def reached() -> VendorService:
@@ -100,7 +96,7 @@ def vendor_app(
     )
     if not in_browser:
         return CountedCalls(login, metrics)
-    api.include_router(build_page_routes(reached, settings, ShownWidths(board).width))
+    api.include_router(build_page_routes(settings))
     page = LabelPage(
         login,
         tokens=tokens,

@@ -3,7 +3,16 @@
 import { setClock } from "./format.js";
 
 const API = "/vendor/v1";
+/** Types of all answers of Credence with content; those of a proxy, such as HTML, say nothing about the call. */
+const OWN_TYPES = ["application/json", "application/problem+json"];
 const TIMEOUT_MS = 15_000;
+
+let sessionId = "";
+
+/** Has calls name the session that they are made in: another tab may log in as somebody else. @param {string} id */
+export function useSession(id) {
+  sessionId = id;
+}
 
 /** The call was refused. `word` is the problem's type, such as `claim-lost`; empty if nothing answered. */
 export class Refused extends Error {
@@ -29,12 +38,15 @@ export class Refused extends Error {
 async function call(method, path, body, { signal, seconds = 0 } = {}) {
   const timeout = AbortSignal.timeout(TIMEOUT_MS + 1000 * seconds);
   const text = body === undefined ? undefined : JSON.stringify(body);
+  const headers = /** @type {Record<string, string>} */ ({});
+  if (text !== undefined) headers["Content-Type"] = "application/json";
+  if (sessionId && path.startsWith(API)) headers["Credence-Session"] = sessionId;
   let reply;
   try {
     reply = await fetch(path, {
       method,
       body: text,
-      headers: text === undefined ? {} : { "Content-Type": "application/json" },
+      headers,
       cache: "no-store",
       // An answer is sent although the page is closed.
       keepalive: method === "POST" && !seconds,
@@ -47,12 +59,24 @@ async function call(method, path, body, { signal, seconds = 0 } = {}) {
   const date = Date.parse(reply.headers.get("Date") ?? "");
   if (!Number.isNaN(date)) setClock(date / 1000 + 0.5);
   if (reply.status === 204) return null;
-  const isJson = (reply.headers.get("Content-Type") ?? "").includes("json");
-  const content = isJson ? await reply.json() : {};
+  const wait = Number(reply.headers.get("Retry-After")) || 3;
+  const content = await contentOf(reply, wait);
   if (reply.ok) return content;
   const word = String(content.type ?? "").replace("urn:credence:problem:", "");
-  const wait = Number(reply.headers.get("Retry-After")) || 3;
   throw new Refused(word, reply.status, content.detail ?? `status ${reply.status}`, wait);
+}
+
+/** @param {Response} reply @param {number} wait seconds until the next try @returns {Promise<any>} */
+async function contentOf(reply, wait) {
+  const [type] = (reply.headers.get("Content-Type") ?? "").split(";");
+  if (OWN_TYPES.includes(type.trim().toLowerCase())) {
+    try {
+      return await reply.json();
+    } catch {
+      // Cut off on its way.
+    }
+  }
+  throw new Refused("", 0, `Something other than Credence answered, with status ${reply.status}`, wait);
 }
 
 /** @param {string} token @param {string} annotator */

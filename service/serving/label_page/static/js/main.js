@@ -1,6 +1,6 @@
 /** The labelling page: logs in, claims requests, shows them, and sends answers. */
 
-import { logOut, readModels, readSession } from "./api.js";
+import { logOut, readModels, readSession, useSession } from "./api.js";
 import { Desk } from "./desk.js";
 import { update } from "./dom.js";
 import { tickTimes } from "./format.js";
@@ -10,7 +10,7 @@ import { forget, open, recall, remember } from "./memory.js";
 import { Outbox } from "./outbox.js";
 import { progressView } from "./progress.js";
 import { Screen } from "./screen.js";
-import { areShortcutsOn, showHelp, toolsView } from "./tools.js";
+import { areShortcutsOn, askToLeave, showHelp, toolsView } from "./tools.js";
 import { Work } from "./work.js";
 
 const REFRESH_MS = 10_000;
@@ -32,7 +32,7 @@ const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const outbox = new Outbox({
   changed: () => draw(),
   refused: (answer, error) => work.refused(answer, error),
-  loggedOut: () => showLogin(ENDED),
+  loggedOut: checkSession,
 });
 const desk = new Desk({
   changed: () => {
@@ -41,7 +41,7 @@ const desk = new Desk({
   },
   claimed: () => refresh(),
   lost: (claim) => work.lost(claim),
-  loggedOut: () => showLogin(ENDED),
+  loggedOut: checkSession,
   isAnswered: (requestId) => outbox.has(requestId),
 });
 const work = new Work(desk, outbox, {
@@ -78,6 +78,7 @@ async function start() {
     return;
   }
   if (session === null) return showLogin("");
+  useSession(session.id);
   // Two tabs of one session have the same claims: only one of them works.
   navigator.locks.request("credence-label", { ifAvailable: true }, (lock) => {
     if (lock) return begin();
@@ -109,27 +110,32 @@ async function openDesk() {
     await desk.open();
   } catch (error) {
     const refused = /** @type {any} */ (error);
-    if (refused.status === 401) return showLogin(ENDED);
+    if (refused.status === 401) return checkSession();
     warn(`${refused.message}. Trying again …`);
     setTimeout(openDesk, 1000 * (refused.retrySeconds ?? 3));
   }
 }
 
-/** Reads how many requests wait, and how wide intervals are. */
+/** Reads how many requests wait, and whether the session is still the same. */
 async function refresh() {
   if (!session || document.hidden) return;
   try {
     const [found, state] = await Promise.all([readModels(), readSession()]);
-    if (state === null) return showLogin(ENDED);
+    if (state?.id !== session?.id) return checkSession();
     models = found;
     session = state;
   } catch (error) {
-    if (/** @type {any} */ (error).status === 401) showLogin(ENDED);
+    if (/** @type {any} */ (error).status === 401) checkSession();
     return;
   }
-  const widths = Object.entries(session.interval_widths).filter(([, width]) => width !== null);
-  remember("widths", { ...Object.fromEntries(widths), ...recall("widths", {}) });
   draw();
+}
+
+/** The session has ended, or another tab has begun one: then this tab goes on in that one, with its own answers. */
+async function checkSession() {
+  const state = await readSession().catch(() => null);
+  if (state !== null && state.id !== session?.id) location.reload();
+  else showLogin(ENDED);
 }
 
 /** @param {string} words why */
@@ -144,9 +150,15 @@ function showLogin(words) {
 async function leave() {
   const until = Date.now() + LEAVING_MS;
   while (outbox.answers.length && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 50));
+  if (outbox.answers.length && !(await askToLeave(outbox.answers.length))) return;
   desk.model = null;
   await desk.close();
-  await logOut();
+  try {
+    await logOut();
+  } catch (error) {
+    warn(`You are still logged in: ${/** @type {any} */ (error).message}.`);
+    return openDesk();
+  }
   forget();
   location.reload();
 }
@@ -192,12 +204,12 @@ function tools() {
 function progress() {
   const chosen = models.filter((one) => desk.model === null || one.model === desk.model);
   return progressView({
-    ...work.counts,
+    answered: work.counts.answered,
+    skipped: work.counts.skipped,
     left: chosen.reduce((sum, one) => sum + one.waiting, desk.claims.length),
     unsent: outbox.answers.length,
     isBlocked: outbox.isBlocked,
-    widths: Object.fromEntries(chosen.map((one) => [one.model, session.interval_widths[one.model] ?? null])),
-    widthsBefore: recall("widths", {}),
+    labels: Object.fromEntries(chosen.map((one) => [one.model, work.counts.models[one.model] ?? 0])),
   });
 }
 

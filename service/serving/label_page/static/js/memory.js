@@ -1,18 +1,35 @@
-/** What a tab remembers until it is closed or somebody else logs in, so that a reload or a new login loses nothing. */
+/** What a tab remembers until it is closed or its person logs out, so that a reload or a new login loses nothing. */
 
-const KEY = "credence-label";
+const PREFIX = "credence-label ";
 
+/** Of whose content; empty if nobody's is open. */
+let key = "";
 /** @type {Record<string, any>} */
 let content = {};
 
-/** Reads what this tab remembers of somebody; forgets all others. @param {string} person */
+/** Reads what this tab remembers of somebody; of all others, only unsent answers are kept. @param {string} person */
 export function open(person) {
-  try {
-    content = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
-  } catch {
-    content = {};
+  key = PREFIX + person;
+  for (const other of Object.keys(sessionStorage)) {
+    if (other.startsWith(PREFIX) && other !== key) keepUnsent(other);
   }
-  if (content.person !== person) content = { person };
+  content = read(key);
+}
+
+/** @param {string} of a key @returns {Record<string, any>} */
+function read(of) {
+  try {
+    return JSON.parse(sessionStorage.getItem(of) ?? "{}");
+  } catch {
+    return {};
+  }
+}
+
+/** They are sent when their own person logs in again. @param {string} other key */
+function keepUnsent(other) {
+  const { outbox = [] } = read(other);
+  if (outbox.length) sessionStorage.setItem(other, JSON.stringify({ outbox }));
+  else sessionStorage.removeItem(other);
 }
 
 /** @template T @param {string} name @param {T} otherwise @returns {T} */
@@ -20,17 +37,19 @@ export const recall = (name, otherwise) => content[name] ?? otherwise;
 
 /** @param {string} name @param {any} value */
 export function remember(name, value) {
+  if (!key) return;
   content[name] = value;
   try {
-    sessionStorage.setItem(KEY, JSON.stringify(content));
+    sessionStorage.setItem(key, JSON.stringify(content));
   } catch {
     // The tab's store is full: payloads of earlier items are what is large, and what is needed least.
     const { history, ...rest } = content;
-    sessionStorage.setItem(KEY, JSON.stringify(rest));
+    sessionStorage.setItem(key, JSON.stringify(rest));
   }
 }
 
 export function forget() {
+  sessionStorage.removeItem(key);
   content = {};
-  sessionStorage.removeItem(KEY);
+  key = "";
 }

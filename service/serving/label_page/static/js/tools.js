@@ -57,3 +57,24 @@ export function showHelp() {
   /** @type {HTMLInputElement} */ (document.getElementById("shortcuts")).checked = isOn;
   dialog.showModal();
 }
+
+/** Whether to log out although answers were not sent yet. @param {number} unsent @returns {Promise<boolean>} */
+export function askToLeave(unsent) {
+  const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("leaving"));
+  const answers = unsent === 1 ? "1 answer" : `${count(unsent)} answers`;
+  const close = (/** @type {any} */ event) => dialog.close(event.target.value);
+  dialog.returnValue = "";
+  update(
+    dialog,
+    h("h2", { id: "leaving-title" }, `${answers} not sent yet`),
+    h("p", {}, "Credence cannot take them now. If you stay, they are sent as soon as it can."),
+    h("button", { class: "button", type: "button", value: "stay", onclick: close }, "Stay"),
+    " ",
+    h("button", { class: "button quiet", type: "button", value: "leave", onclick: close }, `Leave and lose ${answers}`),
+  );
+  dialog.showModal();
+  // Escape is to stay.
+  return new Promise((resolve) => {
+    dialog.onclose = () => resolve(dialog.returnValue === "leave");
+  });
+}

@@ -22,7 +22,8 @@ export class Work {
   history = [];
   /** What is shown again, to be changed. @type {Item | null} */
   revised = null;
-  counts = { answered: 0, skipped: 0 };
+  /** @type {{answered: number, skipped: number, models: Record<string, number>}} `models` has the answers of each */
+  counts = { answered: 0, skipped: 0, models: {} };
   isGrid = false;
   /** @type {string[]} */
   origins = [];
@@ -40,7 +41,7 @@ export class Work {
   /** @param {string[]} origins of images that may be shown */
   open(origins) {
     this.origins = origins;
-    this.counts = recall("counts", { answered: 0, skipped: 0 });
+    this.counts = recall("counts", { answered: 0, skipped: 0, models: {} });
     this.history = recall("history", []);
     this.#useGrid(recall("grid", false));
   }
@@ -151,8 +152,8 @@ export class Work {
 
   /** @param {Item} item @param {Item["kind"]} kind @param {string} name @param {string} words */
   #settle(item, kind, name, words) {
-    this.#count(item.kind, -1);
-    this.#count(kind, 1);
+    this.#count(item, item.kind, -1);
+    this.#count(item, kind, 1);
     item.kind = kind;
     item.true_class = name;
     // What was read from the tab's memory is another object than the one in a grid.
@@ -186,9 +187,12 @@ export class Work {
     this.events.say(`${words} ${what}`);
   }
 
-  /** @param {Item["kind"]} kind @param {number} more */
-  #count(kind, more) {
-    if (kind === "answer") this.counts.answered += more;
+  /** @param {Item} item @param {Item["kind"]} kind @param {number} more */
+  #count({ model }, kind, more) {
+    if (kind === "answer") {
+      this.counts.answered += more;
+      this.counts.models[model] = (this.counts.models[model] ?? 0) + more;
+    }
     if (kind === "skip") this.counts.skipped += more;
     remember("counts", this.counts);
   }
@@ -213,7 +217,7 @@ export class Work {
       change(answer, "release", { claim_id: answer.body.claim_id }).catch(() => {});
     }
     if (item && (answer.verb === "answer" || answer.verb === "skip")) {
-      this.#count(item.kind, -1);
+      this.#count(item, item.kind, -1);
       this.history = this.history.filter((one) => one !== item);
       remember("history", this.history);
     }
