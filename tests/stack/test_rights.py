@@ -60,7 +60,6 @@ def loop(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     deployment = loop.deployment
-    facts = deployment.facts()
     loop.start("predictions", stack, "consume", "predictions")
     loop.start("labels", stack, "consume", "labels")
     deployment.send_predictions(range(2 * OUTCOMES))

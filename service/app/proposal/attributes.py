@@ -74,8 +74,8 @@ def find_attributes(profile: Profile, roles: Roles, given: Sequence[str] | None)
     names = _Names()
     chosen, left_out = [], {}
     if twice := [column for column, count in Counter(given or ()).items() if count > 1]:
-        problem = f"{listed(twice)} is there twice; name each column once"
-        raise ConfigurationError([("--attributes", problem)], profile.source)
+        repeated = f"{listed(twice)} is there twice; name each column once"
+        raise ConfigurationError([("--attributes", repeated)], profile.source)
     for column in given or ():
         if (problem := _misuse(profile, roles, column)) is not None:
             raise ConfigurationError([("--attributes", problem)], profile.source)
