@@ -54,6 +54,8 @@ def test_unsent_answers_wait_for_their_own_person(sit: Sit) -> None:
     (labelled,) = press(page, "2")
     expect(page.locator("#notice")).to_contain_text("what you have labelled is kept")
     log_in(page, "ben")
+    expect(page.get_by_text("acme · ben")).to_be_visible()
+    item(page)
     (other,) = press(page, "1")
     await_sent(page, labelled=1)
     assert who(desk, 1) == {(other, "ben")}
