@@ -6,17 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.config.types import Frozen, Name, matching
-from service.config.vendors import Sha256
+from service.config.types import Frozen, Name
+from service.config.vendors import Sha256, naming
 
-SenderName = Annotated[
-    str,
-    matching(
-        r"(?=.{1,64}\Z)[a-z0-9]+(?:[_-][a-z0-9]+)*",
-        "a sender's name must be at most 64 lower-case letters and digits, with single - or _ between "
-        "them, so that environment variables can contain it",
-    ),
-]
+SenderName = Annotated[str, naming("a sender")]
 
 
 class SenderSettings(Frozen):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints
 
 from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, matching
 
-VendorName = Annotated[
-    str,
-    matching(
+
+def naming(caller: str) -> AfterValidator:
+    """The rule for names of those who call an API, such as `a vendor`."""
+    return matching(
         r"(?=.{1,64}\Z)[a-z0-9]+(?:[_-][a-z0-9]+)*",
-        "a vendor's name must be at most 64 lower-case letters and digits, with single - or _ between "
+        f"{caller}'s name must be at most 64 lower-case letters and digits, with single - or _ between "
         "them, so that environment variables can contain it",
-    ),
-]
+    )
+
+
+VendorName = Annotated[str, naming("a vendor")]
 Sha256 = Annotated[
     str,
     StringConstraints(to_lower=True),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
-from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from pydantic import Field
 from starlette.types import ASGIApp
@@ -16,12 +16,12 @@ from service.config.vendors import VendorApiSettings
 from service.domain.errors import BadMessage
 from service.domain.messages import Prediction
 from service.serving.ingestion.writer import PredictionWriter
-from service.serving.vendor_api.app import CountedCalls, handle_errors
+from service.serving.vendor_api.app import CountedCalls, new_api
 from service.serving.vendor_api.auth import Login, TokenCheck
 from service.serving.vendor_api.body_limits import Bodies
 from service.serving.vendor_api.idempotency import Idempotency
 from service.serving.vendor_api.problems import Kind, Refused, unavailable
-from service.serving.vendor_api.reference import describe, problems
+from service.serving.vendor_api.reference import problems
 from service.serving.vendor_api.schemas import Answer
 from service.telemetry.instruments import VendorMetrics
 
@@ -84,17 +84,7 @@ def ingestion_app(
 
 def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
     """The API behind logins and limits."""
-    api = FastAPI(
-        title="Credence ingestion API",
-        version=API_VERSION,
-        description=_DESCRIPTION,
-        servers=[{"url": "/"}],
-        openapi_url=f"{INGESTION_PATH}/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
-
+    api = new_api("Credence ingestion API", API_VERSION, _DESCRIPTION, INGESTION_PATH, Prediction)
     waits = _KafkaWaits(WAITING_CALLS)
 
     @api.post(
@@ -111,8 +101,6 @@ def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
         except BadMessage as error:
             raise Refused(Kind.MALFORMED) from error
 
-    handle_errors(api)
-    api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
     return api
 
 
@@ -126,7 +114,7 @@ class _KafkaWaits:
     def __init__(self, most: int) -> None:
         self._most = most
         self._running = 0
-        self._limiter = CapacityLimiter(most)
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="ingestion")
 
     async def run(self, write: Callable[[], int]) -> int:
         """What it returns; raises `Refused` at once if too many are running."""
@@ -134,12 +122,6 @@ class _KafkaWaits:
             raise unavailable()
         self._running += 1
         try:
-            return await to_thread.run_sync(write, limiter=self._limiter)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, write)
         finally:
             self._running -= 1
-
-
-def _described(api: FastAPI) -> dict[str, Any]:
-    if api.openapi_schema is None:
-        api.openapi_schema = describe(api, Prediction)
-    return api.openapi_schema

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -110,31 +112,40 @@ def vendor_app(
 
 def build_vendor_api(settings: VendorApiSettings, *, service: Service, waits: Waits) -> FastAPI:
     """The API behind logins and limits."""
+    api = new_api("Credence vendor API", API_VERSION, _DESCRIPTION, API_PATH)
+    api.include_router(build_routes(service, waits, settings), prefix=API_PATH)
+    api.include_router(build_label_studio_routes(service, settings), prefix=API_PATH)
+    return api
+
+
+def new_api(title: str, version: str, description: str, path: str, *bodies: type[BaseModel]) -> FastAPI:
+    """An API below a path, without routes yet, that answers errors with problem details.
+
+    Its OpenAPI document has the schemas of `bodies` too, which no route declares.
+    """
     # No interactive documentation: it would load its scripts from elsewhere.
     api = FastAPI(
-        title="Credence vendor API",
-        version=API_VERSION,
-        description=_DESCRIPTION,
+        title=title,
+        version=version,
+        description=description,
         servers=[{"url": "/"}],
-        openapi_url=f"{API_PATH}/openapi.json",
+        openapi_url=f"{path}/openapi.json",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    api.include_router(build_routes(service, waits, settings), prefix=API_PATH)
-    api.include_router(build_label_studio_routes(service, settings), prefix=API_PATH)
-    handle_errors(api)
-    api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
+
+    def document() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            api.openapi_schema = describe(api, *bodies)
+        return api.openapi_schema
+
+    _handle_errors(api)
+    api.openapi = document  # type: ignore[method-assign]  # as FastAPI's documentation says
     return api
 
 
-def _described(api: FastAPI) -> dict[str, object]:
-    if api.openapi_schema is None:
-        api.openapi_schema = describe(api)
-    return api.openapi_schema
-
-
-def handle_errors(api: FastAPI) -> None:
+def _handle_errors(api: FastAPI) -> None:
     """Answer with problem details whatever is wrong with a call, or with what it needs."""
 
     @api.exception_handler(Refused)
