@@ -81,11 +81,12 @@ def assessment_results(
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
     error_rates: dict[str, ErrorRatesSnapshot | None] = {}
-    for name, rates in settings.assessments_of(ErrorRateSettings).items():
+    asked_rates = settings.assessments_of(ErrorRateSettings)
+    keys = {one: grouping_key(one, by) for one, by in definitions(index.space).items()}
+    opened = open_places(requests.of_new_items, settings, keys) if asked_rates else {}
+    for name, rates in asked_rates.items():
         prove: Callable[[Mapping[RateName, Floats]], RateProofs] | None = None
         if policy.has_evidence and not policy.may_err and index[rates.grouping].names:
-            keys = {one: grouping_key(one, by) for one, by in definitions(index.space).items()}
-            opened = open_places(requests.of_new_items, settings, keys)
             prove = partial(
                 error_rate_evidence,
                 rates,

@@ -25,7 +25,7 @@ from service.domain.request_order import NO_PLACE
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.open_places import first_open
 from service.monitoring.outcome_aggregates import NO_CLASS
-from service.monitoring.outcome_rows import GroupKey
+from service.monitoring.outcome_rows import GroupKey, drawn_by_stratum
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
 from service.statistics.e_processes import discoveries, log_arrival_weights
@@ -177,11 +177,12 @@ def evidence_labels(
     labels, unlabelled = _sampled(
         settings, index, ledger, positive_class, now=now, since=since, any_class=any_class
     )
-    known = ledger.first_stratum_requests(key)
-    firsts = np.array([known.get(name, NO_PLACE) for name in groups.names], np.uint64)
+    known = ledger.first_requests()
+    firsts = [known.get(drawn_by_stratum(key, name), NO_PLACE) for name in groups.names]
     return Labelled(
         groups=groups.names,
-        numbers=1 + np.argsort(np.argsort(np.minimum(firsts, first_still_open), kind="stable")),
+        numbers=1
+        + np.argsort(np.argsort(np.minimum(np.array(firsts, np.uint64), first_still_open), kind="stable")),
         draws=StratumDraws(
             groups=groups.cells[drawn.cells],
             selected=index.cells.classes[drawn.cells] == positive_class,

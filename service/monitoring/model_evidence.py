@@ -25,7 +25,7 @@ from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.group_thresholds import group_thresholds
 from service.monitoring.open_places import ANY_GROUPING, first_open, open_places
 from service.monitoring.outcome_aggregates import SumTallies
-from service.monitoring.outcome_rows import GroupKey
+from service.monitoring.outcome_rows import WITHOUT_EVIDENCE, GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.monitoring.unanswered_requests import unanswered_requests
 from service.statistics.grouped_e_processes import STATE
@@ -236,7 +236,7 @@ def _first_places(
     base: Checkpoint,
 ) -> dict[GroupKey, int]:
     """Of every group with labels or open requests, the place of the first request."""
-    places = ledger.first_requests()
+    places = {key: place for key, place in ledger.first_requests().items() if key[0] != WITHOUT_EVIDENCE}
     without = {base.keys[name] for name, by in index.space.groupings.items() if by.is_internal}
     for group_key, place in opened.items():
         if group_key[0] not in {ANY_GROUPING, *without}:

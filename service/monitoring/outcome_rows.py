@@ -175,19 +175,24 @@ class OutcomeRows(GrowingColumns):
 GroupKey = tuple[str, str]
 """What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""
 
-_WITHOUT_EVIDENCE: Final = ""
+WITHOUT_EVIDENCE: Final = ""
 """In place of a grouping, of requests that were aimed by votes, or drawn for a stratum."""
 
 
 def drawn_group(fact: Fact) -> GroupKey:
     """The group that a request was drawn for."""
     if fact.voters:
-        return _WITHOUT_EVIDENCE, ""
+        return WITHOUT_EVIDENCE, ""
     key = grouping_key(fact.grouping, fact.definition)
     if not fact.estimator:
         return key, fact.group
     # The group, not the stratum: what becomes of requests is compared by score within it.
-    return _WITHOUT_EVIDENCE, f"{key}\0{value_of_stratum(fact.group)}"
+    return drawn_by_stratum(key, value_of_stratum(fact.group))
+
+
+def drawn_by_stratum(key: str, group: str) -> GroupKey:
+    """What a group is known by whose strata are drawn, for the grouping by these."""
+    return WITHOUT_EVIDENCE, f"{key}\0{group}"
 
 
 class DrawnGroups:
@@ -206,30 +211,16 @@ class DrawnGroups:
     def first_places(
         self, codes: Codes, places: Places, further: Mapping[GroupKey, int]
     ) -> dict[GroupKey, int]:
-        """Place of the first request, or further draw, of every group but those by votes and strata.
+        """Place of the first request, or further draw, of every group.
 
         Of every request, `codes` has the group that it was drawn for, and `places` its place [n].
         """
-        firsts = self._first_places(codes, places)
-        for key, place in further.items():
-            firsts[key] = min(place, firsts.get(key, NO_PLACE))
-        return {key: place for key, place in firsts.items() if key[0] != _WITHOUT_EVIDENCE}
-
-    def first_stratum_places(self, codes: Codes, places: Places, grouping: str) -> dict[str, int]:
-        """Place of the first request of every group of a grouping whose strata are drawn, by name."""
-        start = f"{grouping}\0"
-        firsts = self._first_places(codes, places).items()
-        return {
-            name.removeprefix(start): place
-            for (key, name), place in firsts
-            if key == _WITHOUT_EVIDENCE and name.startswith(start)
-        }
-
-    def _first_places(self, codes: Codes, places: Places) -> dict[GroupKey, int]:
         found = np.full(len(self._codes), NO_PLACE, np.uint64)
         np.minimum.at(found, codes, places)
-        firsts = zip(self._codes, found.tolist(), strict=True)
-        return {key: place for key, place in firsts if place != NO_PLACE}
+        firsts = dict(zip(self._codes, found.tolist(), strict=True))
+        for key, place in further.items():
+            firsts[key] = min(place, firsts.get(key, NO_PLACE))
+        return {key: place for key, place in firsts.items() if place != NO_PLACE}
 
     def keep(self, kept: Flags) -> None:
         """Let go of groups but these [codes], and number those without gaps."""

@@ -14,7 +14,7 @@ from service.monitoring.item_labels import Person
 from service.monitoring.label_columns import EndedRequests, ScoredLabels, StratumLabels
 from service.monitoring.label_truth import KnownItems, LabelledItems
 from service.monitoring.outcome_aggregates import NO_CLASS, OF_REQUESTS, Columns, counting_in
-from service.monitoring.outcome_rows import NONE, position_key
+from service.monitoring.outcome_rows import NONE, GroupKey, position_key
 from service.monitoring.outcome_sums import SummedOutcomes
 from service.store.outcome_entries import OutcomeEntry
 
@@ -239,22 +239,17 @@ class OutcomeLedger(SummedOutcomes):
         own = np.where(asked, places, NO_PLACE).astype(np.uint64)
         return np.minimum(own, rows["place_in_traffic"]), suspected & (own < rows["place_in_traffic"])
 
-    def first_requests(self) -> dict[tuple[str, str], int]:
+    def first_requests(self) -> dict[GroupKey, int]:
         """Of every group that labels were requested for, the place of the first such request.
 
-        Groups are known by the `grouping_key` and their name. Those by votes are left out. Only requests
-        whose outcomes are there count, whether the grouping is still configured or not: so the order in which
-        groups were first labelled depends on neither traffic nor the configuration.
+        Only requests whose outcomes are there count, whether the grouping is still configured or not: so the
+        order in which groups were first labelled depends on neither traffic nor the configuration.
         """
         shared = self._shared.first_places(self._rows.outcome_keys())
         places = self._rows["place"]
         if self.unrequested is not None:
             places = np.where(self._rows["unrequested"], NO_PLACE, places).astype(np.uint64)
         return self._drawn.first_places(self._rows["drawn_for"], places, shared)
-
-    def first_stratum_requests(self, key: str) -> dict[str, int]:
-        """Likewise of every group that labels were requested for by its strata, by name; `key` is theirs."""
-        return self._drawn.first_stratum_places(self._rows["drawn_for"], self._rows["place"], key)
 
     def groupings_requested(self, *, after: int, until: int) -> set[str]:
         """Keys of groupings that requests with places after one and up to another were drawn for.
