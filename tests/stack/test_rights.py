@@ -22,9 +22,10 @@ from service.store.outcome_entries import BEGINNING
 from service.store.request_registry import request_id_of
 from service.store.resets import ResetStore
 
+# So many of a region are in flight that one of a class is sure to be among them, and shares its label.
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, lease_seconds: 8,"
-    " max_attempts: 1, max_in_flight: 5},"
+    " max_attempts: 1, max_in_flight: 100},"
     " classes: {task: estimation, grouping: class, budget: {labels: 300}, lease_seconds: 8,"
     " max_attempts: 100, max_in_flight: 5},"
     " many: {task: estimation, grouping: class, budget: {labels: 1000}, lease_seconds: 8,"
