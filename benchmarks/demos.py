@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,9 @@ from typing import Any
 _ROW = re.compile(
     r"^(?P<group>.+?)\s+(?P<mean>[\d.]+)%\s+(?P<lower>[\d.]+)% - (?P<upper>[\d.]+)%\s+\d+\s+"
     r"(?P<truth>[\d.]+)%\s+(?P<inside>yes|no)\s*$"
+)
+_FINDING = re.compile(
+    r"^(?P<what>known to have drifted|known to be below|confirmed).*? {2,}(?P<seconds>[\d.]+) s$"
 )
 _WIDE = "200"
 _LAST = 5  # lines of an error
@@ -36,7 +40,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def one_run(seed: int, seconds: float) -> dict[str, Any]:
-    """Exit code of one run, intervals that it printed, and those that miss the truth."""
+    """Exit code of one run, what it found after how many seconds, and the intervals that miss the truth."""
     command = [
         sys.executable,
         "-m",
@@ -51,6 +55,7 @@ def one_run(seed: int, seconds: float) -> dict[str, Any]:
         command, check=False, capture_output=True, text=True, env=os.environ | {"COLUMNS": _WIDE}
     )
     rows = [row for line in done.stdout.splitlines() if (row := _ROW.match(line))]
+    found = [match for line in done.stdout.splitlines() if (match := _FINDING.match(line.rstrip()))]
     missed = [row for row in rows if row["inside"] == "no"]
     failures = [line for line in done.stdout.splitlines() if line.startswith("Failed: ")]
     if done.returncode and not failures:
@@ -58,6 +63,7 @@ def one_run(seed: int, seconds: float) -> dict[str, Any]:
     return {
         "seed": seed,
         "exit_code": done.returncode,
+        "found": {each["what"]: float(each["seconds"]) for each in found},
         "intervals": len(rows),
         "truth_below": sorted(row["group"] for row in missed if float(row["truth"]) < float(row["mean"])),
         "truth_above": sorted(row["group"] for row in missed if float(row["truth"]) >= float(row["mean"])),
@@ -89,6 +95,7 @@ def main() -> None:
     summary = {
         "runs": len(runs),
         "exit_code_0": sum(run["exit_code"] == 0 for run in runs),
+        "found": Counter(what for run in runs for what in run["found"]),
         "intervals": intervals,
         "hold": 1 - (below + above) / max(intervals, 1),
         "truth_below": below,
