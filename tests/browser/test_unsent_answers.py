@@ -34,6 +34,31 @@ def test_who_logs_out_with_unsent_answers_is_asked_first(sit: Sit) -> None:
     assert who(desk, 1) == {(labelled, "ana")}
 
 
+def test_who_closes_the_tab_with_unsent_answers_is_asked_first(sit: Sit) -> None:
+    desk = sit()
+    desk.ask(3)
+    page = desk.sit("ana")
+    labelled, service = block(desk, page)
+    with page.expect_event("dialog") as asked:
+        page.close(run_before_unload=True)
+    assert asked.value.type == "beforeunload"
+    asked.value.dismiss()
+    desk.office.service = service
+    await_sent(page, labelled=1)
+    assert who(desk, 1) == {(labelled, "ana")}
+
+
+def test_who_closes_the_tab_when_all_was_sent_is_not_asked(sit: Sit) -> None:
+    desk = sit()
+    desk.ask(3)
+    page = desk.sit("ana")
+    item(page)
+    press(page, "2")
+    await_sent(page, labelled=1)
+    with page.expect_event("close"):
+        page.close(run_before_unload=True)
+
+
 def test_who_leaves_all_the_same_loses_them(sit: Sit) -> None:
     desk = sit()
     desk.ask(3)

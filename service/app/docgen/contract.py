@@ -44,7 +44,7 @@ def contract_files() -> dict[str, str]:
         **files,
         "asyncapi.json": json_text(asyncapi_document()),
         "vendor-api.openapi.json": json_text(vendor_api_document()),
-        "ingestion-api.openapi.json": json_text(build_ingestion_api(_unserved).openapi()),
+        "ingestion-api.openapi.json": json_text(build_ingestion_api(_unserved, senders=1).openapi()),
         "README.md": contract_page(),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -29,7 +30,7 @@ INGESTION_PATH = "/v1"
 API_VERSION = "1.0.0"
 
 WAITING_CALLS = 40
-"""Calls of a process that may wait for Kafka at the same time."""
+"""Calls of a process that may wait for Kafka at once. Every sender has an equal share, but at least one."""
 
 _DESCRIPTION = """\
 Predictions of models without Kafka: one per call, or an array of them.
@@ -69,7 +70,7 @@ def ingestion_app(
         return found
 
     bodies = Bodies(
-        Idempotency(build_ingestion_api(reached), records=lambda: reached().calls),
+        Idempotency(build_ingestion_api(reached, senders=len(senders)), records=lambda: reached().calls),
         longest=lambda _: settings.body_bytes,
         ordinary=settings.body_bytes,
     )
@@ -82,10 +83,10 @@ def ingestion_app(
     return CountedCalls(login, metrics)
 
 
-def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
-    """The API behind logins and limits."""
+def build_ingestion_api(writer: Callable[[], PredictionWriter], *, senders: int) -> FastAPI:
+    """The API behind logins and limits, for so many senders."""
     api = new_api("Credence ingestion API", API_VERSION, _DESCRIPTION, INGESTION_PATH, Prediction)
-    waits = _KafkaWaits(WAITING_CALLS)
+    waits = _KafkaWaits(max(1, WAITING_CALLS // senders), senders)
 
     @api.post(
         f"{INGESTION_PATH}/predictions",
@@ -95,9 +96,10 @@ def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
         openapi_extra={"requestBody": _BODY},
     )
     async def send_predictions(request: Request) -> Accepted:
-        write = partial(writer().write, request.state.vendor, request.state.body)
+        sender = request.state.vendor
+        write = partial(writer().write, sender, request.state.body)
         try:
-            return Accepted(accepted=await waits.run(write))
+            return Accepted(accepted=await waits.run(sender, write))
         except BadMessage as error:
             raise Refused(Kind.MALFORMED) from error
 
@@ -107,21 +109,21 @@ def build_ingestion_api(writer: Callable[[], PredictionWriter]) -> FastAPI:
 class _KafkaWaits:
     """Runs what waits for Kafka in threads of its own: those that all routes share must not run out.
 
-    Otherwise, while Kafka is slow, senders would keep vendors and the labelling page waiting. One event loop
-    uses it.
+    Otherwise, while Kafka is slow, senders would keep vendors and the labelling page waiting. Each sender has
+    a share of its own, so that none keeps the others waiting. One event loop uses it.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._running = 0
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="ingestion")
+    def __init__(self, share: int, senders: int) -> None:
+        self._share = share
+        self._running: Counter[str] = Counter()
+        self._threads = ThreadPoolExecutor(share * senders, thread_name_prefix="ingestion")
 
-    async def run(self, write: Callable[[], int]) -> int:
-        """What it returns; raises `Refused` at once if too many are running."""
-        if self._running >= self._most:
+    async def run(self, sender: str, write: Callable[[], int]) -> int:
+        """What it returns; raises `Refused` at once if too many of the sender are running."""
+        if self._running[sender] >= self._share:
             raise unavailable()
-        self._running += 1
+        self._running[sender] += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, write)
         finally:
-            self._running -= 1
+            self._running[sender] -= 1

@@ -134,15 +134,21 @@ async function refresh() {
 /** The session has ended, or another tab has begun one: then this tab goes on in that one, with its own answers. */
 async function checkSession() {
   const state = await readSession().catch(() => null);
-  if (state !== null && state.id !== session?.id) location.reload();
+  if (state !== null && state.id !== session?.id) reload();
   else showLogin(ENDED);
+}
+
+/** Nobody is asked whether to leave: what this tab has to keep, it remembers. */
+function reload() {
+  session = null;
+  location.reload();
 }
 
 /** @param {string} words why */
 function showLogin(words) {
   session = null;
   if (words) warn(words);
-  if (!part("login").firstChild) update(part("login"), loginView(() => location.reload()));
+  if (!part("login").firstChild) update(part("login"), loginView(reload));
   draw();
 }
 
@@ -160,7 +166,7 @@ async function leave() {
     return openDesk();
   }
   forget();
-  location.reload();
+  reload();
 }
 
 /** @param {string | null} model */
@@ -241,6 +247,11 @@ function type(text) {
   screen.find(text);
   screen.drawChoice();
 }
+
+addEventListener("beforeunload", (event) => {
+  // The browser asks first: a tab that is closed takes its unsent answers with it.
+  if (session && outbox.isBlocked) event.preventDefault();
+});
 
 for (const kind of ["pointerdown", "visibilitychange"]) document.addEventListener(kind, () => desk.use());
 start();
