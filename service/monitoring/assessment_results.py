@@ -13,16 +13,19 @@ from service.config.assessments import ChallengeSettings, EnsembleSettings, Erro
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats
 from service.domain.assessments import RateName
-from service.domain.cells import definitions, grouping_key
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.monitoring.error_rate_evidence import RateProofs, error_rate_evidence, evidence_labels
 from service.monitoring.error_rates import ErrorRatesSnapshot, error_rates_snapshot
+from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.open_places import open_places
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.rate_base import RateBase
 from service.monitoring.weighted_labels import WeightedLabels
+from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import RequestFacts
+from service.store.references import ReferenceWindow
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ def assessment_results(
     *,
     requests: RequestFacts,
     before: Mapping[str, ErrorRatesSnapshot],
-    since: float | None,
+    reference: ReferenceWindow | None,
+    checkpoint: EvidenceCheckpoint | None,
     any_class: Collection[int],
     now: float,
     rng: np.random.Generator,
@@ -50,10 +54,10 @@ def assessment_results(
     """Results by the labels of a round, and the requests that are open.
 
     Error rates `before`, by assessment, are those of the last round: their evidence is not counted again.
-    Evidence begins with what was predicted `since` the end of the reference window. `any_class` is as of
-    `UnansweredRequests`.
+    Evidence begins with what was predicted since the end of the `reference` window, if one was set, and
+    continues from the `checkpoint`. `any_class` is as of `UnansweredRequests`.
     """
-    policy = settings.labels_per_item
+    policy, since = settings.labels_per_item, None if reference is None else reference.until
     in_flight = Counter((one.assessment, one.group) for one in requests.open.values())
     ensembles = {
         name: ensemble_snapshot(
@@ -82,15 +86,24 @@ def assessment_results(
     }
     error_rates: dict[str, ErrorRatesSnapshot | None] = {}
     asked_rates = settings.assessments_of(ErrorRateSettings)
-    keys = {one: grouping_key(one, by) for one, by in definitions(index.space).items()}
-    opened = open_places(requests.of_new_items, settings, keys) if asked_rates else {}
+    base = Checkpoint(checkpoint, index.space, reference)
+    opened = open_places(requests.of_new_items, settings, base.keys) if asked_rates else {}
     for name, rates in asked_rates.items():
         prove: Callable[[Mapping[RateName, Floats]], RateProofs] | None = None
         if policy.has_evidence and not policy.may_err and index[rates.grouping].names:
             prove = partial(
                 error_rate_evidence,
                 rates,
-                evidence_labels(rates, index, ledger, opened, now=now, since=since, any_class=any_class),
+                evidence_labels(
+                    rates,
+                    index,
+                    ledger,
+                    opened,
+                    now=now,
+                    since=since,
+                    any_class=any_class,
+                    base=RateBase.of(base, name, rates),
+                ),
                 alpha=settings.evidence.alpha,
                 before=before[name].counted if name in before else {},
             )

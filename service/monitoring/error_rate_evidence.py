@@ -11,14 +11,14 @@ while nothing is wrong, anything is ever confirmed with at most that probability
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
-from service.domain.arrays import Flags, Floats, Indices, UInt64s
+from service.domain.arrays import Flags, Floats, UInt64s
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER, grouping_key
 from service.domain.request_order import NO_PLACE
@@ -27,6 +27,7 @@ from service.monitoring.open_places import first_open
 from service.monitoring.outcome_aggregates import NO_CLASS
 from service.monitoring.outcome_rows import GroupKey, drawn_by_stratum
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.rate_base import RateBase, arrival_numbers
 from service.statistics.balance_heuristic import sums
 from service.statistics.e_processes import discoveries, log_arrival_weights
 from service.statistics.rates.evidence import LIMITS
@@ -72,7 +73,8 @@ class Labelled:
     """Labels of the groups of one grouping that are evidence."""
 
     groups: list[str]
-    numbers: Indices  # in the order of their first requests, from 1 [G]
+    arrivals: list[str]  # in the order of their first requests, also those without traffic now
+    base: RateBase  # what labels said that are not among these
     draws: StratumDraws  # of strata that were drawn
     marks: UInt64s  # of these: which outcome each is, and what its label says [n]
     labels: Floats  # random items, by whether they are positive, and selected [G, 2, 2]
@@ -107,15 +109,28 @@ def error_rate_evidence(
             found[name] = np.full(len(own), np.nan), np.nan, np.nan
             continue
         counted[name] = _counted(rate, labelled, tested, before.get(name))
-        sample = Capital.of_sample(rate, tested, labelled.labels, labelled.unlabelled)
-        evidence = LabelEvidence.of(rate, tested, counted[name].capital + sample)
+        capital = counted[name].capital
+        capital += Capital.of_sample(rate, tested, labelled.labels, labelled.unlabelled)
+        if (base := labelled.base.capital(name, labelled.groups, tested)) is not None:
+            capital += base
+        evidence = LabelEvidence.of(rate, tested, capital)
         compared = evidence.of_groups(own)
         found[name] = (
             np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan),
             float(log_e_any_difference(compared, most)[0]) if most < 1 else np.nan,
             float(log_e_any_ratio(compared, least)[0]) if least > 0 else np.nan,
         )
-    return RateProofs(_concluded(settings, found, log_arrival_weights(labelled.numbers), alpha), counted)
+    numbers = arrival_numbers(labelled.groups, labelled.arrivals)
+    return RateProofs(_concluded(settings, found, log_arrival_weights(numbers), alpha), counted)
+
+
+def rate_limits(settings: ErrorRateSettings, groups: Sequence[str]) -> dict[RateName, Floats]:
+    """The limits of every rate in every group [G]; NaN without one."""
+    found = {}
+    for name in RATES:
+        limits = [None if name == "selection_rate" else settings.limit(name, group) for group in groups]
+        found[name] = np.array([np.nan if limit is None else limit for limit in limits], np.float64)
+    return found
 
 
 def _counted(rate: Rate, labelled: Labelled, limits: Floats, before: CountedCapital | None) -> CountedCapital:
@@ -156,8 +171,10 @@ def evidence_labels(
     now: float,
     since: float | None,
     any_class: Collection[int],
+    base: RateBase,
+    until: int = NO_PLACE,
 ) -> Labelled:
-    """Labels of an assessment's groups that are evidence.
+    """Labels of an assessment's groups that are evidence, by requests before the place `until`.
 
     It begins with what was predicted `since` the end of the reference window, if one was set. `opened` has
     the places of the first open requests, as of `open_places`.
@@ -168,8 +185,8 @@ def evidence_labels(
     key = grouping_key(asked, index.space.groupings[asked].definition(index.space.score_edges))
     # Labels that come late may be of another kind than those that come at once.
     first_still_open = first_open(opened, key, groups.names)
-    ended = np.append(first_still_open, np.uint64(0))
-    counts = drawn.places < ended[groups.numbers[drawn.cells]]
+    ended = np.append(np.minimum(first_still_open, np.uint64(until)), np.uint64(0))
+    counts = (drawn.places < ended[groups.numbers[drawn.cells]]) & (drawn.places > base.position)
     if since is not None:
         counts &= drawn.predicted_at >= since
     drawn = drawn.part(counts)
@@ -177,12 +194,18 @@ def evidence_labels(
     labels, unlabelled = _sampled(
         settings, index, ledger, positive_class, now=now, since=since, any_class=any_class
     )
-    known = ledger.first_requests()
-    firsts = [known.get(drawn_by_stratum(key, name), NO_PLACE) for name in groups.names]
+    kind, beginning = drawn_by_stratum(key, "")
+    firsts = {
+        of.removeprefix(beginning): place
+        for (drawn_for, of), place in ledger.first_requests().items()
+        if drawn_for == kind and of.startswith(beginning)
+    }
+    for name, place in zip(groups.names, first_still_open.tolist(), strict=True):
+        firsts[name] = min(place, firsts.get(name, NO_PLACE))
     return Labelled(
         groups=groups.names,
-        numbers=1
-        + np.argsort(np.argsort(np.minimum(np.array(firsts, np.uint64), first_still_open), kind="stable")),
+        arrivals=base.arrivals(firsts, until=until),
+        base=base,
         draws=StratumDraws(
             groups=groups.cells[drawn.cells],
             selected=index.cells.classes[drawn.cells] == positive_class,

@@ -16,7 +16,7 @@ from service.config.assessments import ErrorRateSettings
 from service.domain.arrays import Flags, Floats
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER
-from service.monitoring.error_rate_evidence import CountedCapital, RateProof, RateProofs
+from service.monitoring.error_rate_evidence import CountedCapital, RateProof, RateProofs, rate_limits
 from service.monitoring.error_rate_strata import counted_strata, stratum_labels
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.score_gains import ScoreGains
@@ -112,7 +112,7 @@ def error_rates_snapshot(
     enough = counts >= max(min_labels, _LEAST_LABELS)
     is_one = np.array([name != OTHER for name in groups.names], np.bool_)
     compared = {name: is_one & (enough if rate.needs_labels else True) for name, rate in RATES.items()}
-    limits = {name: _limits(settings, name, groups.names) for name in RATES}
+    limits = rate_limits(settings, groups.names)
     proofs = RateProofs({}, {}) if prove is None else prove(limits)
     return ErrorRatesSnapshot(
         positive_class=settings.positive_class,
@@ -140,14 +140,6 @@ def error_rates_snapshot(
         ),
         counted=proofs.counted,
     )
-
-
-def _limits(settings: ErrorRateSettings, name: RateName, groups: Sequence[str]) -> Floats:
-    """Of a rate in every group [G]; NaN without one."""
-    if name == "selection_rate":
-        return np.full(len(groups), np.nan)
-    found = [settings.limit(name, group) for group in groups]
-    return np.array([np.nan if limit is None else limit for limit in found], np.float64)
 
 
 def _rate(

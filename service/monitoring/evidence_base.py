@@ -16,7 +16,7 @@ from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.statistics.e_processes import log_arrival_weights
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
-from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
+from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState, RateState
 from service.store.references import ReferenceWindow
 
 EvidenceKind = Literal["below_threshold", "declined", "miscalibrated", "changed"]
@@ -42,6 +42,9 @@ class Checkpoint:
         self.position = stored.position if stored is not None and is_current else 0
         self.states: dict[str, GroupingState] = {}  # by the name of the grouping
         self.other_states: list[GroupingState] = []  # of groupings that are configured no more
+        self.rate_states: dict[str, RateState] = {}  # by assessment
+        if stored is not None and is_current:
+            self.rate_states = {state.assessment: state for state in stored.rates}
         names = {key: name for name, key in reversed(self.keys.items())}
         for state in stored.groupings if stored is not None and is_current else []:
             # Under another name it is the same grouping; under the same name, with another key, it is not.

@@ -27,6 +27,7 @@ from service.monitoring.open_places import ANY_GROUPING, first_open, open_places
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_rows import WITHOUT_EVIDENCE, GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
+from service.monitoring.rate_checkpoints import rate_states
 from service.monitoring.unanswered_requests import unanswered_requests
 from service.statistics.grouped_e_processes import STATE
 from service.statistics.label_errors import GoldCounts, WrongLabels
@@ -156,6 +157,15 @@ def due_checkpoint(
         arrivals=_arrival_order(base, firsts, place + 1),
         groupings=[*(_state(*of, base) for of in evidence.items()), *base.former_states(ledger, until=place)],
         gold=gold,
+        rates=rate_states(
+            settings,
+            index,
+            ledger,
+            base,
+            reference,
+            any_class=unanswered_requests(settings, ledger).any_class,
+            until=place + 1,
+        ),
     )
 
 

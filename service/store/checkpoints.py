@@ -10,6 +10,7 @@ import hashlib
 
 import msgspec
 
+from service.domain.assessments import RateName
 from service.store.connection import Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 from service.store.references import ReferenceWindow
@@ -49,6 +50,37 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
     changes: dict[str, DatedChange]
 
 
+class RateCapital(msgspec.Struct, frozen=True, array_like=True):
+    """Logs of the capital of bets on one rate, as little-endian 8-byte numbers.
+
+    Attributes:
+        limits: that the rate is tested against [T].
+        above: against "the rate is at most the limit" [G, T, B].
+        below: against "the rate is at least the limit" [G, T, B].
+    """
+
+    limits: bytes
+    above: bytes
+    below: bytes
+
+
+class RateState(msgspec.Struct, frozen=True, array_like=True):
+    """Evidence of one assessment of error rates, as needed to continue.
+
+    Attributes:
+        key: of the grouping by strata, and the positive class.
+        arrivals: groups in the order in which labels were first requested for them.
+        groups: those that have capital [G].
+        rates: by name.
+    """
+
+    assessment: str
+    key: str
+    arrivals: list[str]
+    groups: list[str]
+    rates: dict[RateName, RateCapital]
+
+
 class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """Evidence from all labels of requests up to `position` (`service/domain/request_order.py`).
 
@@ -58,6 +90,7 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
             and the name of the group.
         gold: first labels about gold items: of correct predictions, wrong ones of these, of incorrect
             predictions, wrong ones of these.
+        rates: of assessments of error rates.
     """
 
     position: int
@@ -65,6 +98,7 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     arrivals: list[tuple[str, str]]
     groupings: list[GroupingState]
     gold: tuple[int, int, int, int] = (0, 0, 0, 0)
+    rates: list[RateState] = []
 
 
 _decode = msgspec.msgpack.Decoder(EvidenceCheckpoint).decode

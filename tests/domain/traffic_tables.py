@@ -74,6 +74,10 @@ def _column(space: CellSpace, columns: str, cell: JointCell) -> int:
         return cell.score_bin
     if columns == "classes":
         return cell.predicted
+    if columns == "selected_bins":
+        assert space.selections is not None
+        selected = space.classes[cell.predicted] == space.selections.positive
+        return selected * space.bin_count + cell.score_bin
     vote = cell.values[space.attributes.index(CHALLENGE)]
     return CHALLENGE_COLUMNS.index(vote) if vote in (AGREE, DISAGREE) else len(CHALLENGE_COLUMNS) - 1
 

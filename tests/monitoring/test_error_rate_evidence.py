@@ -6,6 +6,7 @@ import numpy as np
 
 from service.config.assessments import ErrorRateSettings
 from service.monitoring.error_rate_evidence import Labelled, RateProof, error_rate_evidence
+from service.monitoring.rate_base import RateBase
 from service.statistics.rates.label_evidence import StratumDraws
 from service.statistics.rates.measures import RATES
 
@@ -32,9 +33,11 @@ def proof_of(numbers: list[int], wrong: list[int], **limits: dict[str, float]) -
     count = len(numbers)
     labels = np.zeros((count, 2, 2))
     labels[:, 0, 1] = wrong
+    groups = [f"g{number}" for number in numbers]
     labelled = Labelled(
-        [f"g{group}" for group in range(count)],
-        np.array(numbers),
+        groups,
+        [f"g{number}" for number in range(1, max(numbers) + 1)],
+        RateBase("region"),
         NO_DRAWS,
         np.zeros(0, np.uint64),
         labels,
