@@ -26,7 +26,7 @@ RATE = 300  # predictions per second
 TRAINING_IMAGES = 600
 BRIGHTEST = 16  # the digits' pixels are whole numbers from 0 to 16
 _BLOCK = 1_024
-_PIXEL_NOISE, _DEGRADED_NOISE, _DEGRADED_BLUR = 2.0, 6.0, 0.55
+_PIXEL_NOISE, _DEGRADED_NOISE, _DEGRADED_BLUR = 2.0, 8.0, 0.55
 _LARGEST_SHIFT = 0.25
 _ITEM_PREFIX = "img-"
 

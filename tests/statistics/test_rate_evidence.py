@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -318,3 +319,11 @@ def test_whatever_a_missing_label_would_be_evidence_is_at_most_that(rate: Rate) 
             known = sample_evidence(rate, labels, np.zeros((1, 2)))
             assert (least.log_e_above <= known.log_e_above + 1e-9).all()
             assert (least.log_e_below <= known.log_e_below + 1e-9).all()
+
+
+def test_a_stratum_without_positive_items_gets_few_labels_where_the_class_is_rare() -> None:
+    recall, shares = RATES["true_positive_rate"], [[0.9, 0.06, 0.02, 0.02]]
+    of = replace(strata(shares), scores=np.array([[0.0002, 0.05, 0.5, 0.8]]))
+    one = np.zeros(1, np.intp)
+    chances = aim(recall, RateLabels.none(of, 1), one, one, np.array([0.7])).chances[0]
+    assert chances[0] < 0.75

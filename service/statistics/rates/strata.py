@@ -16,8 +16,12 @@ from service.statistics.ratios import ratio
 
 _STRENGTH = 8.0  # pseudo-labels of the model's score, in expectations
 _FIRST = 1.0  # pseudo-labels of either class, where odds are corrected
-SCORE_MARGIN = 0.01
-"""Scores and expectations are clipped to be this far from 0 and 1."""
+_MARGIN = 0.001
+"""Scores and expectations are clipped to be this far from 0 and 1.
+
+Evidence is valid whatever is expected. With a wider margin, strata with next to no positive items would get
+most of the labels where the class is rare.
+"""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class RateLabels:
         The odds of selected items, and of others, are multiplied by those that labels have, over those that
         scores gave them.
         """
-        scores = np.clip(self.strata.scores[groups], SCORE_MARGIN, 1 - SCORE_MARGIN)
+        scores = np.clip(self.strata.scores[groups], _MARGIN, 1 - _MARGIN)
         labels, positives = self.labels[runs, groups], self.positives[runs, groups]
         for selected in (False, True):
             part = self.strata.selected == selected
@@ -84,13 +88,13 @@ class RateLabels:
             correction = _odds(positives[:, part].sum(axis=1), all_) / promised
             odds = scores[:, part] / (1 - scores[:, part]) * correction[:, None]
             scores[:, part] = odds / (1 + odds)
-        return np.clip(scores, SCORE_MARGIN, 1 - SCORE_MARGIN)
+        return np.clip(scores, _MARGIN, 1 - _MARGIN)
 
     def expected(self, runs: Indices, groups: Indices) -> Floats:
         """Expected share of positive items in every stratum of a group [n, K], strictly within 0 and 1."""
         found = self.positives[runs, groups] + _STRENGTH * self.corrected_scores(runs, groups)
         mean: Floats = found / (self.labels[runs, groups] + _STRENGTH)
-        return np.clip(mean, SCORE_MARGIN, 1 - SCORE_MARGIN)
+        return np.clip(mean, _MARGIN, 1 - _MARGIN)
 
     def part(self, runs: Indices) -> RateLabels:
         """Of some runs."""

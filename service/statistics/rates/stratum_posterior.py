@@ -18,8 +18,8 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats
-from service.statistics.rates.strata import SCORE_MARGIN
 
+_MARGIN: Final = 0.01  # mean scores are clipped to be this far from 0 and 1
 _OFFSET_SPREAD: Final = 1.5  # of the normal prior of offsets
 _OFFSETS: Final[Floats] = np.linspace(-4.5, 4.5, 37)
 _SLOPES: Final = (0.25, 0.5, 1.0, 1.5)
@@ -46,7 +46,7 @@ def draw_positive_shares(
 
 
 def _draw(labels: Floats, positives: Floats, scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    logits = special.logit(np.clip(scores, SCORE_MARGIN, 1 - SCORE_MARGIN))
+    logits = special.logit(np.clip(scores, _MARGIN, 1 - _MARGIN))
     # Strata without labels say nothing of the curve.
     groups, strata = np.nonzero(labels)
     alpha, beta = _around(_GRID, logits[groups, strata, None])
