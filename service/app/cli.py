@@ -26,6 +26,7 @@ from service.app.action_parsers import (
 from service.app.docgen.generated_files import PAGES, add_check_option
 from service.app.file_parsers import add_labels, add_predictions
 from service.app.init_parser import add_init, share
+from service.app.try_parser import add_try
 from service.domain.errors import ConfigurationError, CredenceError
 from service.replay import options as replay
 
@@ -40,9 +41,10 @@ Credence monitors deployed classifiers with few labels. It reads a model's predi
 the accuracy and calibration of every group, requests the most informative labels by Thompson sampling, and
 exports credible intervals to Prometheus.
 
-Start with `credence demo`, which brings its own broker and Redis. In production, propose a configuration from
-a sample of predictions with `credence init` (docs/configuration.md has every key), create the topics with
-`credence topics create`, check everything with `credence check --connect`, and start `credence run`.
+Start with `credence demo`, or with `credence try FILE` on predictions of your own: both bring their own
+broker and Redis. In production, propose a configuration from a sample of predictions with `credence init`
+(docs/configuration.md has every key), create the topics with `credence topics create`, check everything with
+`credence check --connect`, and start `credence run`.
 """
 
 EPILOG = """\
@@ -140,6 +142,7 @@ def build_parser() -> argparse.ArgumentParser:
     replay.add_parser(commands)
     _add_documents(commands)
     _add_demo(commands, configured)
+    add_try(commands)
     return parser
 
 

@@ -121,7 +121,7 @@ class _FileRun:
             report = Report(unit=table.unit, column_of=rows.column_of, shows_progress=sys.stderr.isatty())
             delivery = self._delivery(report) if sends else None
             try:
-                for batch in _batches(table.rows, first=options.from_line):
+                for batch in batches(table.rows, first=options.from_line):
                     for row, made in rows.make(batch, time.time()):
                         if delivery is not None and options.strict and isinstance(made, BadMessage):
                             raise UnusableFileError(options.file, "it changed after it was checked")
@@ -180,7 +180,7 @@ def is_read_once(path: str) -> bool:
         return False
 
 
-def _batches(rows: Iterator[Row], *, first: int) -> Iterator[list[Row]]:
+def batches(rows: Iterator[Row], *, first: int = 1, most_rows: int = _BATCH_ROWS) -> Iterator[list[Row]]:
     """Rows from a number on, in batches of bounded size; those before a damage come before its error."""
     batch: list[Row] = []
     size = 0
@@ -190,7 +190,7 @@ def _batches(rows: Iterator[Row], *, first: int) -> Iterator[list[Row]]:
                 continue
             batch.append(row)
             size += row.size
-            if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+            if len(batch) >= most_rows or size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
     except UnusableFileError:

@@ -17,7 +17,7 @@ from service.app.plain_text import plain
 from service.app.proposal.commented_yaml import commented
 from service.app.proposal.heading import heading
 from service.app.proposal.profile import Profile, profile_rows
-from service.app.proposal.propose import Wishes, propose
+from service.app.proposal.propose import Proposal, Wishes, propose
 from service.config.bounds import Bounds
 from service.config.document import Document, parse_document
 from service.config.loader import settings_of
@@ -26,8 +26,8 @@ from service.domain.errors import ConfigurationError
 
 _SERVERS = "CREDENCE_KAFKA__BOOTSTRAP_SERVERS"
 
-_ROW_FACTOR = 4
-"""A row may have columns that are not sent, so it may be so many times as long as a message."""
+ROW_BYTES = 4 * Bounds().message_bytes
+"""Longest row: it may have columns that are not sent, so it may be longer than a message."""
 
 _NEWEST_RECORDS = 10_000
 
@@ -56,11 +56,7 @@ def initialise(options: argparse.Namespace) -> int:
         )
         profile = _profile_topic(options, settings)
     proposal = propose(profile, wishes)
-    config = str(options.output or "credence.yaml")
-    above = heading(profile, proposal, path=options.file, config=config, given=_reading_options(options))
-    text = commented(proposal.entries, heading=above)
-    # Read back as every command reads it.
-    settings_of(parse_document(text, "the proposal"), "the proposal", {})
+    text = configuration_text(profile, proposal, options, config=str(options.output or "credence.yaml"))
     if options.output is None:
         print(text, end="")
         return 0
@@ -70,7 +66,18 @@ def initialise(options: argparse.Namespace) -> int:
     return 0
 
 
-def _reading_options(options: argparse.Namespace) -> list[str]:
+def configuration_text(
+    profile: Profile, proposal: Proposal, options: argparse.Namespace, *, config: str
+) -> str:
+    """The commented YAML of a proposal that is to be saved as `config`."""
+    above = heading(profile, proposal, path=options.file, config=config, given=reading_options(options))
+    text = commented(proposal.entries, heading=above)
+    # Read back as every command reads it.
+    settings_of(parse_document(text, "the proposal"), "the proposal", {})
+    return text
+
+
+def reading_options(options: argparse.Namespace) -> list[str]:
     """The options that say how the file is read, as they were given."""
     kind = [] if options.format is None else ["--format", options.format]
     return kind if options.delimiter == "," else [*kind, "--delimiter", options.delimiter]
@@ -110,7 +117,7 @@ def profile_file(options: argparse.Namespace) -> Profile:
         options.file,
         kind=kind,
         delimiter=options.delimiter,
-        row_bytes=_ROW_FACTOR * Bounds().message_bytes,
+        row_bytes=ROW_BYTES,
         used=set,
     ) as table:
         source = "standard input" if options.file == STANDARD_INPUT else options.file

@@ -73,11 +73,12 @@ def add_init(commands: Any) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write to this file, which must not exist"
     )
-    _add_columns(parser)
-    _add_goals(parser)
+    add_columns(parser)
+    add_goals(parser)
 
 
-def _add_columns(parser: argparse.ArgumentParser) -> None:
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which column of a file is what, and how the file is read."""
     columns = parser.add_argument_group("columns", "names of columns; '' is no column")
     for option, what in (
         ("--item", "id of the item"),
@@ -111,7 +112,8 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_goals(parser: argparse.ArgumentParser) -> None:
+def add_goals(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which faults are to be found, and how soon."""
     goals = parser.add_argument_group("goals")
     goals.add_argument(
         "--decide-within",

@@ -129,10 +129,18 @@ _POLL_MILLISECONDS = 50
 
 
 def answer_requests(
-    kafka: KafkaSettings, plan: Plan, *, models: Collection[str] = (MODEL,), path: Path = Path(os.devnull)
+    kafka: KafkaSettings,
+    plan: Plan,
+    *,
+    models: Collection[str] = (MODEL,),
+    path: Path = Path(os.devnull),
+    should_stop: Callable[[], bool] | None = None,
 ) -> None:
-    """Answer requests about some models until SIGTERM, with a journal at this path."""
-    stop = StopFlag(signal.SIGTERM, signal.SIGINT)
+    """Answer requests about some models, with a journal at this path.
+
+    It returns at SIGTERM or Ctrl-C; with `should_stop`, which a thread needs, as soon as that is true.
+    """
+    should_stop = should_stop or _has_signal()
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(path))
         consumer = build_consumer(kafka, group="demo-labeller", without_offset="earliest")
@@ -142,7 +150,7 @@ def answer_requests(
         send = sender(producer, kafka.topics.labels)
         labeller, is_ready = Labeller(plan, journal), False
         join(consumer, kafka.topics.label_requests)
-        while not stop.requested:
+        while not should_stop():
             polled = consumer.poll(timeout_ms=_POLL_MILLISECONDS)
             if not is_ready and consumer.assignment():
                 is_ready = True
@@ -158,6 +166,11 @@ def answer_requests(
             now = time.time()
             for label in labeller.labels(now):
                 send(_record(label, now))
+
+
+def _has_signal() -> Callable[[], bool]:
+    stop = StopFlag(signal.SIGTERM, signal.SIGINT)
+    return lambda: stop.requested
 
 
 def _record(label: Label, now: float) -> Record:

@@ -57,32 +57,70 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
         recording.stream.times, moments, half_life_seconds=recording.half_life_seconds, rng=rng
     )
     outdated = _outdated(recording)[items]
-    cells = _cells(recording.stream)
-    traffic = _traffic(recording, cells)
+    stream = recording.stream
+    weights = np.exp2((stream.times - recording.at) / recording.half_life_seconds)
+    population = Population.of(
+        stream.cameras, stream.scores, stream.correct, weights=weights, group_count=len(CAMERAS)
+    )
+    weakest = CAMERAS.index(DEGRADED_CAMERA)
+    return fewest_labels(population, items, ~outdated, group=weakest, width=recording.width)
 
-    def is_enough(count: int) -> bool:
-        drawn = items[:count][~outdated[:count]]
+
+@dataclass(frozen=True)
+class Population:
+    """Predictions that labels are drawn from, by group and score bin."""
+
+    cells: Indices  # of every prediction: its group and score bin [n]
+    correct: Flags  # whether the prediction is true [n]
+    traffic: CellTraffic
+    group_count: int
+
+    @classmethod
+    def of(
+        cls, groups: Indices, scores: Floats, correct: Flags, *, weights: Floats, group_count: int
+    ) -> Population:
+        """From each prediction's group, score in [0, 1] and weight in the traffic [n]."""
+        bins = np.minimum((scores * SCORE_BINS).astype(np.intp), SCORE_BINS - 1)
+        cells: Indices = groups * SCORE_BINS + bins
+        count = group_count * SCORE_BINS
+        traffic = CellTraffic(sums(cells, weights, count), sums(cells, weights * scores, count))
+        return cls(cells, correct, traffic, group_count)
+
+    def width(self, labelled: Indices, group: int) -> float:
+        """Width of the 95% interval of a group's accuracy, from the labels of predictions [m]."""
         beliefs = assess_grouping(
-            cell_groups=np.repeat(np.arange(len(CAMERAS)), SCORE_BINS),
-            cell_bins=np.tile(np.arange(SCORE_BINS), len(CAMERAS)),
-            group_count=len(CAMERAS),
+            cell_groups=np.repeat(np.arange(self.group_count), SCORE_BINS),
+            cell_bins=np.tile(np.arange(SCORE_BINS), self.group_count),
+            group_count=self.group_count,
             bin_count=SCORE_BINS,
-            traffic=traffic,
+            traffic=self.traffic,
             labels=Labels(
-                cells=cells[drawn],
-                correct=recording.stream.correct[drawn].astype(np.float64),
-                weights=np.ones(len(drawn)),
-                freshness=np.ones(len(drawn)),
-                true_classes=np.full(len(drawn), -1),
+                cells=self.cells[labelled],
+                correct=self.correct[labelled].astype(np.float64),
+                weights=np.ones(len(labelled)),
+                freshness=np.ones(len(labelled)),
+                true_classes=np.full(len(labelled), -1),
             ),
             prior="learned",
         )
         lower, upper = beliefs.accuracy_interval(_INTERVAL)
-        weakest = CAMERAS.index(DEGRADED_CAMERA)
-        return bool(upper[weakest] - lower[weakest] <= recording.width)
+        return float(upper[group] - lower[group])
 
-    counts = range(1, most)
-    return bisect_left(counts, True, key=is_enough) + 1 if is_enough(most) else None
+
+def fewest_labels(
+    population: Population, drawn: Indices, counts: Flags, *, group: int, width: float
+) -> int | None:
+    """The fewest labels with which a group's interval is no wider than this; None if all are too few.
+
+    Labels come in the order in which predictions were drawn [m]; those that do not count are paid, but
+    discarded [m].
+    """
+
+    def is_enough(number: int) -> bool:
+        return population.width(drawn[:number][counts[:number]], group) <= width
+
+    most = len(drawn)
+    return bisect_left(range(1, most), True, key=is_enough) + 1 if is_enough(most) else None
 
 
 def _outdated(recording: Recording) -> Flags:
@@ -113,17 +151,3 @@ def draw_recent(
     behind = np.searchsorted(times, times[nearest], side="right")
     drawn: Indices = rng.integers(first, behind)
     return drawn
-
-
-def _cells(stream: Stream) -> Indices:
-    """Cell of every prediction: its camera and score bin."""
-    bins = np.minimum((stream.scores * SCORE_BINS).astype(np.intp), SCORE_BINS - 1)
-    cells: Indices = stream.cameras * SCORE_BINS + bins
-    return cells
-
-
-def _traffic(recording: Recording, cells: Indices) -> CellTraffic:
-    stream = recording.stream
-    weights = np.exp2((stream.times - recording.at) / recording.half_life_seconds)
-    count = len(CAMERAS) * SCORE_BINS
-    return CellTraffic(sums(cells, weights, count), sums(cells, weights * stream.scores, count))

@@ -148,7 +148,7 @@ def _numbers(
     inside, delays = sum(result.is_inside for result in results), measured.label_delays
     sure = f"(above {CERTAIN:.0%} sure)"
     return [
-        ("truth inside the intervals", f"{inside} of {len(results)}{_like_it(results)}"),
+        ("truth inside the intervals", f"{inside} of {len(results)}{misses_in_runs(results)}"),
         ("labels used", str(measured.labels)),
         ("`credence run` started to first label request", _seconds(measured.first_request_seconds)),
         (
@@ -164,7 +164,7 @@ def _numbers(
     ]
 
 
-def _like_it(results: Sequence[GroupResult]) -> str:
+def misses_in_runs(results: Sequence[GroupResult]) -> str:
     """How many of a hundred runs have as many misses, if there are any."""
     misses = sum(not result.is_inside for result in results)
     if not misses:
@@ -176,16 +176,17 @@ def _like_it(results: Sequence[GroupResult]) -> str:
 
 def random_labels_line(measured: Measurements) -> str:
     """How many labels random sampling needed, and what multiple of Credence's that is."""
-    if not measured.random_labels or not measured.labels:
+    return times_as_many(measured.random_labels, labels=measured.labels, most=measured.most_labels)
+
+
+def times_as_many(needed: Sequence[int | None], *, labels: int, most: int) -> str:
+    """What random sampling needed in replays, of which each ended at `most`, beside Credence's labels."""
+    if not needed or not labels:
         return "not computed"
-    most = measured.most_labels
-    median = statistics.median(float("inf") if each is None else each for each in measured.random_labels)
+    median = statistics.median(float("inf") if each is None else each for each in needed)
     if median > most:
-        return f"more than {most} labels, {most / measured.labels:.1f} times as many"
-    return (
-        f"{median:.0f} labels (median of {len(measured.random_labels)} replays), "
-        f"{median / measured.labels:.1f} times as many"
-    )
+        return f"more than {most:,} labels, {most / labels:.1f} times as many"
+    return f"{median:,.0f} labels (median of {len(needed)} replays), {median / labels:.1f} times as many"
 
 
 def _seconds(value: float | None) -> str:

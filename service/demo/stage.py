@@ -94,21 +94,26 @@ class Stage:
         return SUCCEEDED
 
 
-def perform(play: Callable[[Stage], int], *, seconds: float, seed: int, console: Console) -> int:
-    """Play a demo on a stage of its own; its exit code, or that of what ended it."""
-    stop = StopFlag(*_stopping_signals())
+def perform(
+    play: Callable[[Stage], int], *, seconds: float, seed: int, console: Console, what: str = "demo"
+) -> int:
+    """Play a demo on a stage of its own; its exit code, or that of what ended it.
+
+    `what` names it for people.
+    """
+    stop = StopFlag(*stopping_signals())
     try:
-        with tempfile.TemporaryDirectory(prefix="credence-demo-") as folder:
+        with tempfile.TemporaryDirectory(prefix=f"credence-{what}-") as folder:
             return play(Stage(Path(folder), seconds, seed, console, stop))
     except Stopped:
         console.print("Stopped.")
         return INTERRUPTED
     except ChildDiedError as death:
-        console.print(f"The demo failed: {death}", style="bold red", markup=False)
+        console.print(f"The {what} failed: {death}", style="bold red", markup=False)
         console.print(death.tail, markup=False, highlight=False)
         return FAILED
     except EmbeddedServerError as error:
-        console.print(f"The demo cannot start: {error}", style="bold red", markup=False)
+        console.print(f"The {what} cannot start: {error}", style="bold red", markup=False)
         return FAILED
     finally:
         stop.restore()
@@ -122,7 +127,7 @@ def refuse_length(seconds: float, least: float, console: Console) -> bool:
     return True
 
 
-def _stopping_signals() -> list[signal.Signals]:
+def stopping_signals() -> list[signal.Signals]:
     """Ctrl-C, SIGTERM, and a closed terminal unless `nohup` ignores it."""
     stopping = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

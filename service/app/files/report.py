@@ -37,6 +37,7 @@ class Report:
         unrequested: those of them that are labels without a request.
         beside: those of them that are sent beside the answer of a request.
         refused: rows that are refused, by reason.
+        problems: lines about the first of them, as they were printed.
     """
 
     def __init__(self, *, unit: str, column_of: Callable[[str], str], shows_progress: bool) -> None:
@@ -46,6 +47,7 @@ class Report:
         self._shown_at = time.monotonic()
         self.read = self.usable = self.not_requested = self.unrequested = self.beside = 0
         self.refused: Counter[str] = Counter()
+        self.problems: list[str] = []
 
     def count(self, number: int, made: Made) -> None:
         """Count a row, and what became of it."""
@@ -66,7 +68,8 @@ class Report:
         if (count := self.refused.total()) <= _SHOWN_PROBLEMS:
             column = error.column if isinstance(error, BadCell) else self._column(error)
             place = f"{self._unit} {number:,}" + (f", column {plain_name(column)}" if column else "")
-            self._print(f"{place}: {error.reason}: {plain(error.detail)}")
+            self.problems.append(f"{place}: {error.reason}: {plain(error.detail)}")
+            self._print(self.problems[-1])
         elif count == _SHOWN_PROBLEMS + 1:
             self._print("further rows are refused; the summary counts them")
 

@@ -1,0 +1,1 @@
+"""`credence try`: a file through the whole loop on this machine, and a report of what it found."""

@@ -1,0 +1,210 @@
+"""What a trial found: the estimates of every group beside what the file says of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from service.app.trial.answers import Answering
+from service.app.trial.ledger import FileTruth, Ledger
+from service.app.trial.readings import Readings
+from service.demo.metrics import GroupReading
+from service.demo.report import GroupResult, misses_in_runs, times_as_many
+from service.domain.groupings import ALL, GroupingKind
+from service.serving.documents.group_measures import GroupState
+from service.serving.documents.models import ModelState
+
+FEWEST_ROWS: Final = 100
+"""Rows with a true class from which on a group is compared. With fewer, chance moves the file's accuracy."""
+
+_COMPARED: Final[frozenset[GroupingKind]] = frozenset({"all", "attribute", "predicted_class"})
+
+
+@dataclass(frozen=True)
+class TrialGroup:
+    """One group.
+
+    Attributes:
+        reading: its estimate.
+        file: what the file says of it; None of groups that no row names, such as `__other__`.
+        has_changed: whether Credence found a change point of its accuracy.
+        is_below: whether it is reported to be below the threshold.
+    """
+
+    reading: GroupReading
+    file: FileTruth | None
+    has_changed: bool
+    is_below: bool
+
+    @property
+    def truth(self) -> float | None:
+        """Accuracy of its rows; None if too few have a true class."""
+        known = self.file is not None and self.file.with_truth >= FEWEST_ROWS
+        return self.file.accuracy if self.file is not None and known else None
+
+    @property
+    def compared(self) -> GroupResult | None:
+        """Interval beside truth, if that is known."""
+        return None if self.truth is None else GroupResult(self.reading, self.truth)
+
+    @property
+    def name(self) -> str:
+        """The group for people."""
+        grouping, group = self.reading.grouping, self.reading.group
+        return "all traffic" if grouping == ALL else f"{grouping} {group}"
+
+
+@dataclass(frozen=True)
+class RandomLabels:
+    """What labels drawn at random would have cost, for one grouping.
+
+    Attributes:
+        grouping: whose least accurate group is looked for.
+        group: that has the lowest estimate.
+        width: of its interval, from the labels that Credence chose.
+        labels: that Credence used, for all groupings together.
+        needed: random labels with which its interval is no wider, by replay; None where `most` were too few.
+        most: where the search ended.
+    """
+
+    grouping: str
+    group: str
+    width: float
+    labels: int
+    needed: Sequence[int | None]
+    most: int
+
+    @property
+    def median(self) -> float:
+        """Of the labels needed; infinite if half of the replays did not get there."""
+        return statistics.median(float("inf") if each is None else each for each in self.needed)
+
+    def sentence(self, cost: float | None) -> str:
+        """The same for people; with the cost of a label, that of all."""
+        text = times_as_many(self.needed, labels=self.labels, most=self.most)
+        if cost is not None:
+            text += f"; {cost * min(self.median, self.most):,.2f} instead of {cost * self.labels:,.2f}"
+        return text
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What became of the rows of the file.
+
+    Attributes:
+        read: rows that were read.
+        sent: that were streamed.
+        refused: bad rows, by reason.
+        problems: lines about the first bad rows.
+        notes: further sentences about the file.
+        is_whole: whether the whole file was streamed.
+        seconds: that it was streamed for.
+    """
+
+    read: int
+    sent: int
+    refused: Mapping[str, int]
+    problems: Sequence[str]
+    notes: Sequence[str]
+    is_whole: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LabelCounts:
+    """Labels of a trial.
+
+    Attributes:
+        answered: that Credence has.
+        budget: that it might request.
+        answering: how the true classes of the file answered; None if a person did.
+        cost: of a label, in any unit; None if not named.
+    """
+
+    answered: int
+    budget: int
+    answering: Answering | None
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class NextSteps:
+    """What to configure next.
+
+    Attributes:
+        configuration: path of the proposal.
+        assessments: what it requests labels for, in sentences.
+        commands: to run, in order.
+    """
+
+    configuration: str
+    assessments: Sequence[str]
+    commands: Sequence[str]
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """All that the report shows.
+
+    Attributes:
+        source: the file.
+        model: its name.
+        at: when the estimates were made, seconds since the epoch.
+        threshold: accuracy that groups must have; None without one.
+        reports: what Credence reports of groups, in sentences.
+        groups: by grouping, that of all traffic first.
+    """
+
+    source: str
+    model: str
+    at: float
+    threshold: float | None
+    reports: Sequence[str]
+    groups: Mapping[str, Sequence[TrialGroup]]
+    rows: RowCounts
+    labels: LabelCounts
+    next: NextSteps
+    random: Sequence[RandomLabels] = field(default=())
+
+    @property
+    def compared(self) -> list[GroupResult]:
+        """All groups whose truth is known."""
+        every = (group.compared for groups in self.groups.values() for group in groups)
+        return [each for each in every if each is not None]
+
+    @property
+    def coverage(self) -> str:
+        """How many intervals hold the truth, in a sentence."""
+        compared = self.compared
+        if not compared:
+            return f"not known: no group has {FEWEST_ROWS} rows with a true class"
+        inside = sum(each.is_inside for each in compared)
+        return f"{inside} of {len(compared)} intervals hold the truth{misses_in_runs(compared)}"
+
+
+def read_groups(readings: Readings, state: ModelState, ledger: Ledger) -> dict[str, list[TrialGroup]]:
+    """Every group that has traffic, by grouping, that of all traffic first."""
+    names = [each.name for each in state.groupings if each.by in _COMPARED]
+    found = {}
+    for grouping in sorted(names, key=lambda name: name != ALL):
+        truths = ledger.truths(grouping)
+        found[grouping] = [_group(grouping, each, truths) for each in readings.groups(grouping)]
+    return found
+
+
+def _group(grouping: str, state: GroupState, truths: Mapping[str, FileTruth]) -> TrialGroup:
+    reading = GroupReading(
+        grouping=grouping,
+        group=state.group,
+        lower=state.accuracy.lower,
+        mean=state.accuracy.mean,
+        upper=state.accuracy.upper,
+        share=state.share,
+        labels=state.labels_correct + state.labels_incorrect,
+        below=state.accuracy_below or 0.0,
+    )
+    return TrialGroup(
+        reading, truths.get(state.group), state.change_point is not None, state.verdict == "fails"
+    )

@@ -1,0 +1,123 @@
+"""`credence try`: a file of predictions through the whole loop on this machine, and a report."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from rich.console import Console
+
+from service.app.files.opening import format_of
+from service.app.files_command import is_read_once
+from service.app.init_command import ROW_BYTES, configuration_text, profile_file, reading_options, wishes_of
+from service.app.plain_text import plain
+from service.app.proposal.propose import Proposal, propose
+from service.app.proposal.renamed import send_command
+from service.app.trial.answers import Answering
+from service.app.trial.example import write_example
+from service.app.trial.html_report import html_report
+from service.app.trial.results import NextSteps
+from service.app.trial.run import TrialPlan, try_plan
+from service.app.trial.terminal import print_result
+from service.app.try_parser import EXAMPLE
+from service.domain.errors import ConfigurationError
+
+_STEM = "credence-try"
+
+
+def try_file(options: argparse.Namespace) -> int:
+    """Try a file; the exit code.
+
+    Raises:
+        ConfigurationError: the options do not fit the file, or predictions need what it does not have.
+        UnusableFileError: the file cannot be read, or has no predictions.
+        OSError: the report cannot be written.
+    """
+    # The client logs each of its attempts; the command itself says what failed.
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    console = Console()
+    report, configuration = _outputs(options)
+    if options.file == EXAMPLE:
+        options.file = str(report.with_suffix(".csv"))
+        write_example(Path(options.file))
+        console.print(f"{options.file}: written; the recording that is tried", markup=False, soft_wrap=True)
+    plan, text = _plan(options, configuration, console)
+    with configuration.open("x", encoding="utf-8") as handle:
+        handle.write(text)
+    code, result = try_plan(plan, console)
+    if result is not None:
+        print_result(console, result)
+        with report.open("x", encoding="utf-8") as handle:
+            handle.write(html_report(result))
+        print(f"{report}: the report, for a browser")
+    return code
+
+
+def _plan(options: argparse.Namespace, configuration: Path, console: Console) -> tuple[TrialPlan, str]:
+    """The plan of a trial, and the text of the configuration that is proposed."""
+    if is_read_once(options.file):
+        raise _misuse(plain(options.file), "the file is read twice, so it must be a regular file, no pipe")
+    with console.status("Reading the file"):
+        profile = profile_file(options)
+        proposal = propose(profile, wishes_of(options))
+        text = configuration_text(profile, proposal, options, config=str(configuration))
+    kind = options.format or format_of(options.file)
+    if kind is None:
+        raise _misuse("--format", "is needed: the name of the file says none")
+    plan = TrialPlan(
+        path=options.file,
+        kind=kind,
+        delimiter=options.delimiter,
+        row_bytes=ROW_BYTES,
+        source=plain(options.file),
+        profile=profile,
+        proposal=proposal,
+        labels=options.labels,
+        rate=options.rate,
+        answering=Answering(options.delay, options.noise),
+        cost=options.cost,
+        next=_next_steps(proposal, options, str(configuration)),
+    )
+    return plan, text
+
+
+def _next_steps(proposal: Proposal, options: argparse.Namespace, config: str) -> NextSteps:
+    model = proposal.settings.models[proposal.model]
+    assessments = [f"{name}: {each.budget.labels:,} labels a day" for name, each in model.assessments.items()]
+    return NextSteps(config, assessments, _commands(proposal, options, config))
+
+
+def _commands(proposal: Proposal, options: argparse.Namespace, config: str) -> Sequence[str]:
+    commands = [
+        f"credence check --config {config}",
+        f"credence topics create --config {config}",
+        f"credence run --config {config}",
+    ]
+    if proposal.roles.fields["item_id"]:
+        commands.append(send_command(proposal.renamed, options.file, config, reading_options(options)))
+    return commands
+
+
+def _outputs(options: argparse.Namespace) -> tuple[Path, Path]:
+    """Where the report and the configuration go; neither exists."""
+    suffixes = (".html", ".yaml", ".csv") if options.file == EXAMPLE else (".html", ".yaml")
+    if options.report is None:
+        stems = (Path(_STEM if number == 1 else f"{_STEM}-{number}") for number in count(1))
+        stem = next(each for each in stems if not any(each.with_suffix(end).exists() for end in suffixes))
+        return stem.with_suffix(".html"), stem.with_suffix(".yaml")
+    report: Path = options.report
+    if report.suffix not in {".html", ".htm"}:
+        raise _misuse("--report", f"{plain(str(report))} must end in .html; the configuration ends in .yaml")
+    if not report.parent.is_dir():
+        raise _misuse("--report", f"there is no folder {plain(str(report.parent))}; make it first")
+    for path in (report, *(report.with_suffix(end) for end in suffixes[1:])):
+        if path.exists():
+            raise _misuse("--report", f"{plain(str(path))} exists; name another file, or remove it")
+    return report, report.with_suffix(".yaml")
+
+
+def _misuse(option: str, problem: str) -> ConfigurationError:
+    return ConfigurationError([(option, problem)], "the command line")
