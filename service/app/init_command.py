@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -99,8 +99,14 @@ def wishes_of(options: argparse.Namespace) -> Wishes:
     )
 
 
-def profile_file(options: argparse.Namespace) -> Profile:
+def profile_file(
+    options: argparse.Namespace, *, prepare: Callable[[Table], Table] = lambda table: table
+) -> Profile:
     """The profile of a file of predictions, read once.
+
+    Args:
+        options: of the command line.
+        prepare: its table before that.
 
     Raises:
         ConfigurationError: its format is not known, or cannot be read from a pipe.
@@ -121,7 +127,7 @@ def profile_file(options: argparse.Namespace) -> Profile:
         used=set,
     ) as table:
         source = "standard input" if options.file == STANDARD_INPUT else options.file
-        return _profile(table, source, options, most_rows=options.records)
+        return _profile(prepare(table), source, options, most_rows=options.records)
 
 
 def _profile_topic(options: argparse.Namespace, settings: Settings) -> Profile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -11,12 +12,15 @@ from pathlib import Path
 from rich.console import Console
 
 from service.app.files.opening import format_of
+from service.app.files.rows import UnusableFileError
 from service.app.files_command import is_read_once
 from service.app.init_command import ROW_BYTES, configuration_text, profile_file, reading_options, wishes_of
 from service.app.plain_text import plain
+from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal, propose
 from service.app.proposal.renamed import send_command
 from service.app.trial.answers import Answering
+from service.app.trial.bad_cells import MOST_BAD, without_bad_scores
 from service.app.trial.example import write_example
 from service.app.trial.html_report import html_report
 from service.app.trial.results import NextSteps
@@ -45,13 +49,12 @@ def try_file(options: argparse.Namespace) -> int:
         write_example(Path(options.file))
         console.print(f"{options.file}: written; the recording that is tried", markup=False, soft_wrap=True)
     plan, text = _plan(options, configuration, console)
-    with configuration.open("x", encoding="utf-8") as handle:
-        handle.write(text)
     code, result = try_plan(plan, console)
     if result is not None:
+        for path, content in ((configuration, text), (report, html_report(result))):
+            with path.open("x", encoding="utf-8") as handle:
+                handle.write(content)
         print_result(console, result)
-        with report.open("x", encoding="utf-8") as handle:
-            handle.write(html_report(result))
         print(f"{report}: the report, for a browser")
     return code
 
@@ -61,8 +64,7 @@ def _plan(options: argparse.Namespace, configuration: Path, console: Console) ->
     if is_read_once(options.file):
         raise _misuse(plain(options.file), "the file is read twice, so it must be a regular file, no pipe")
     with console.status("Reading the file"):
-        profile = profile_file(options)
-        proposal = propose(profile, wishes_of(options))
+        profile, proposal = _proposed(options)
         text = configuration_text(profile, proposal, options, config=str(configuration))
     kind = options.format or format_of(options.file)
     if kind is None:
@@ -75,13 +77,29 @@ def _plan(options: argparse.Namespace, configuration: Path, console: Console) ->
         source=plain(options.file),
         profile=profile,
         proposal=proposal,
-        labels=options.labels,
+        labels=min(options.labels, profile.rows),
         rate=options.rate,
         answering=Answering(options.delay, options.noise),
         cost=options.cost,
         next=_next_steps(proposal, options, str(configuration)),
     )
     return plan, text
+
+
+def _proposed(options: argparse.Namespace) -> tuple[Profile, Proposal]:
+    """The profile of the file and its proposal, in spite of some bad scores."""
+    wishes = wishes_of(options)
+    profile = profile_file(options)
+    try:
+        return profile, propose(profile, wishes)
+    except ConfigurationError as error:
+        try:
+            cleaned = profile_file(options, prepare=without_bad_scores(wishes.columns))
+        except UnusableFileError:
+            raise error from None
+        if cleaned.refused - profile.refused > MOST_BAD * profile.rows:
+            raise
+        return cleaned, propose(cleaned, wishes)
 
 
 def _next_steps(proposal: Proposal, options: argparse.Namespace, config: str) -> NextSteps:
@@ -104,6 +122,10 @@ def _commands(proposal: Proposal, options: argparse.Namespace, config: str) -> S
 def _outputs(options: argparse.Namespace) -> tuple[Path, Path]:
     """Where the report and the configuration go; neither exists."""
     suffixes = (".html", ".yaml", ".csv") if options.file == EXAMPLE else (".html", ".yaml")
+    folder = Path() if options.report is None else options.report.parent
+    if not os.access(folder, os.W_OK):
+        problem = f"no file can be written in {plain(str(folder.absolute()))}; name one in another folder"
+        raise _misuse("--report", problem)
     if options.report is None:
         stems = (Path(_STEM if number == 1 else f"{_STEM}-{number}") for number in count(1))
         stem = next(each for each in stems if not any(each.with_suffix(end).exists() for end in suffixes))
@@ -111,8 +133,6 @@ def _outputs(options: argparse.Namespace) -> tuple[Path, Path]:
     report: Path = options.report
     if report.suffix not in {".html", ".htm"}:
         raise _misuse("--report", f"{plain(str(report))} must end in .html; the configuration ends in .yaml")
-    if not report.parent.is_dir():
-        raise _misuse("--report", f"there is no folder {plain(str(report.parent))}; make it first")
     for path in (report, *(report.with_suffix(end) for end in suffixes[1:])):
         if path.exists():
             raise _misuse("--report", f"{plain(str(path))} exists; name another file, or remove it")

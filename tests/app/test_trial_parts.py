@@ -20,6 +20,7 @@ from service.app.init_command import ROW_BYTES
 from service.app.proposal.profile import Profile, profile_rows
 from service.app.proposal.propose import Proposal, Wishes, propose
 from service.app.trial.answers import Answering, truth_plan
+from service.app.trial.bad_cells import without_bad_scores
 from service.app.trial.configuration import LabellingPage, split, trial_configuration
 from service.app.trial.ledger import FileTruth
 from service.app.trial.rows import TrialRows
@@ -294,3 +295,18 @@ def test_a_trial_ends_soon_after_the_last_label_and_later_if_labels_remain() -> 
 
 def test_a_file_without_a_usable_row_needs_no_estimates_to_end() -> None:
     assert Settling().is_settled(None, sent=0, now=0.0)
+
+
+@pytest.mark.parametrize("cell", ["1,5", "nan", "7", "-0.2", "high"])
+def test_a_row_with_a_bad_score_is_left_out_of_the_profile_and_its_column_stays_the_score(
+    tmp_path: Path, cell: str
+) -> None:
+    found = rows(60)
+    found[10]["score"] = cell
+    path = write_csv(tmp_path / "sorter.csv", found)
+    with open_rows(str(path), kind="csv", delimiter=",", row_bytes=ROW_BYTES, used=set) as table:
+        prepared = without_bad_scores({})(table)
+        profile = profile_rows(prepared, "it", most_rows=None, model=None, model_column="model")
+    assert (profile.rows, profile.refused) == (59, 1)
+    assert "line 12, column score" in profile.first_refusal
+    assert propose(profile, Wishes({})).roles.fields["score"].column == "score"

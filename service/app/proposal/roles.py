@@ -76,7 +76,7 @@ USUAL: Final[Mapping[str, Sequence[str]]] = {
 }
 """Names of columns that are taken for a field, that of the contract first."""
 
-_FAMILIES: Final = (PROBABILITY, "probability_", "probabilities_", "proba_", "prob_", "score_")
+FAMILIES: Final = (PROBABILITY, "probability_", "probabilities_", "proba_", "prob_", "score_")
 """Beginnings of the names of columns that each have the probability of one class."""
 
 
@@ -228,7 +228,7 @@ def _family(profile: Profile, given: str | None) -> tuple[dict[str, str], str]:
     """Columns of the probabilities of classes, by what follows the beginning of their names."""
     if given == "" or (given is not None and given in profile.columns):
         return {}, ""
-    for prefix in _FAMILIES if given is None else (given,):
+    for prefix in FAMILIES if given is None else (given,):
         found = {name.removeprefix(prefix): name for name in profile.columns if name.startswith(prefix)}
         found = {name: column for name, column in found.items() if name}
         if not found and given is not None:

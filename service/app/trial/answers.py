@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 
 from service.app.trial.ledger import Ledger
 from service.config.settings import KafkaSettings
+from service.demo.children import ChildDiedError
 from service.demo.journal import JournalReader, LabelSent
 from service.demo.labeller import Intention, Plan, answer_requests
 from service.demo.process import SendError
@@ -74,9 +75,10 @@ class TruthLabeller:
         self._thread.join()
 
     def check(self) -> None:
-        """Raise what ended the thread, if anything did."""
+        """Raise `ChildDiedError` if the thread has ended."""
         if self._failure is not None:
-            raise self._failure
+            what = "the labeller that answers from true classes ended unexpectedly"
+            raise ChildDiedError(what, repr(self._failure)) from self._failure
 
     def labelled_items(self) -> list[str]:
         """Items that were answered with a class, in order."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from service.app.trial.results import TrialGroup, TrialResult
-from service.app.trial.terminal import TRUTH, figures, inside_cell, truth_cell
+from service.app.trial.terminal import CHANGED, TRUTH, figures, inside_cell, truth_cell
 from service.domain.groupings import ALL
 
 _STYLE: Final = Path(__file__).with_name("report.css")
@@ -71,7 +71,7 @@ def _figures(result: TrialResult) -> str:
 def _legend(result: TrialResult) -> str:
     target = "" if result.threshold is None else f" Dashed line: the threshold, {result.threshold:.1%}."
     changed = any(group.has_changed for groups in result.groups.values() for group in groups)
-    star = " A star marks groups with a change point: their interval is about the rows since then." * changed
+    star = f" {CHANGED}" * changed
     return (
         "<p>In the pictures, the bar is the 95% interval, the dot is the posterior mean, and the diamond is "
         f"the truth.{target} Each picture spans the same scale within its table.{star}</p>"

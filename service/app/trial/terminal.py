@@ -25,6 +25,9 @@ TRUTH: Final = (
 """What is compared with what."""
 
 
+CHANGED: Final = "* Credence found a change point of this group: its interval is about the rows since then."
+
+
 def print_result(console: Console, result: TrialResult) -> None:
     """Print the groups, coverage, costs and next steps."""
     for groups in result.groups.values():
@@ -37,6 +40,8 @@ def print_result(console: Console, result: TrialResult) -> None:
     for what, text in facts:
         _line(console, f"{what:<{width}}  {text}")
     console.print()
+    if any(group.has_changed for groups in result.groups.values() for group in groups):
+        _line(console, CHANGED)
     _line(console, TRUTH)
     console.print()
     _line(

@@ -1,0 +1,192 @@
+"""The report of a trial, in the terminal and as a page, and what it says of random labels."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from service.app.trial.answers import Answering
+from service.app.trial.html_report import html_report
+from service.app.trial.ledger import UNKNOWN, FileTruth, Ledger
+from service.app.trial.random_labels import random_labels
+from service.app.trial.results import (
+    FEWEST_ROWS,
+    LabelCounts,
+    NextSteps,
+    RandomLabels,
+    RowCounts,
+    TrialGroup,
+    TrialResult,
+)
+from service.app.trial.terminal import TRUTH, print_result
+from service.demo.metrics import GroupReading
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+def group(
+    name: str, mean: float, truth: float | None, *, grouping: str = "region", rows: int = 1_000
+) -> TrialGroup:
+    file = None if truth is None else FileTruth(rows, rows, round(truth * rows))
+    reading = GroupReading(grouping, name, mean - 0.05, mean, mean + 0.05, share=0.5, labels=40, below=0.0)
+    return TrialGroup(reading, file, has_changed=False, is_below=False)
+
+
+def result(*groups: TrialGroup, cost: float | None = None) -> TrialResult:
+    found = groups or (group("north", 0.9, 0.91), group("south", 0.8, 0.7))
+    return TrialResult(
+        source="sorter.csv",
+        model="sorter",
+        at=1_769_860_800.0,
+        threshold=0.85,
+        reports=[],
+        groups={"region": found},
+        rows=RowCounts(
+            read=1_003,
+            sent=1_000,
+            refused={"invalid_field": 2, "unknown_class": 1},
+            problems=["line 7, column score: invalid_field: expected a number, with a decimal point"],
+            notes=[],
+            is_whole=True,
+            seconds=2.0,
+        ),
+        labels=LabelCounts(answered=100, budget=120, answering=Answering(2.0, 0.1), cost=cost),
+        next=NextSteps(
+            "trial.yaml", ["weakest-region: 9 labels a day"], ["credence check --config trial.yaml"]
+        ),
+        random=[RandomLabels("region", "south", 0.1, labels=100, needed=[180, 200, None], most=2_000)],
+    )
+
+
+def printed(found: TrialResult) -> str:
+    output = io.StringIO()
+    print_result(Console(file=output, width=160), found)
+    return output.getvalue()
+
+
+class _Page(HTMLParser):
+    """Tags of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_coverage_counts_the_intervals_that_hold_the_truth() -> None:
+    assert result().coverage.startswith("1 of 2 intervals hold the truth")
+    assert "1 of 2 intervals hold the truth" in printed(result())
+    assert "1 of 2 intervals hold the truth" in _Page(html_report(result())).text
+
+
+def test_a_group_with_few_rows_or_unknown_truth_is_shown_and_not_compared() -> None:
+    few = group("east", 0.9, 0.2, rows=FEWEST_ROWS - 1)
+    found = result(group("north", 0.9, 0.91), few, group("__other__", 0.9, None))
+    assert found.coverage.startswith("1 of 1 intervals hold the truth")
+    text = printed(found)
+    assert f"under {FEWEST_ROWS} rows" in text
+    assert "not known" in text
+
+
+def test_without_any_truth_the_report_says_so() -> None:
+    found = replace(result(group("north", 0.9, None)), random=[])
+    assert "not known: no group has 100 rows with a true class" in printed(found)
+    assert "The truth is not known." in _Page(html_report(found)).text
+
+
+def test_random_labels_are_compared_by_number_and_with_a_cost_by_cost() -> None:
+    text = printed(result(cost=0.5))
+    assert "200 labels (median of 3 replays), 2.0 times as many; 100.00 instead of 50.00" in text
+    assert "instead of" not in printed(result())
+
+
+def test_both_reports_say_what_is_compared_and_what_comes_next() -> None:
+    for text in (printed(result()), _Page(html_report(result())).text):
+        assert TRUTH in text
+        assert "credence check --config trial.yaml" in text
+        assert "invalid_field" in text
+
+
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
+    text = html_report(result())
+    page = _Page(text)
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "link", "img", "iframe", "object"})
+    assert not [attrs for _, attrs in page.tags if attrs.keys() & {"src", "href", "style", "onclick"}]
+    assert not re.search(r"https?://|url\(|@import", text)
+
+
+def test_names_of_others_are_text_on_the_page() -> None:
+    found = replace(result(group(HOSTILE, 0.9, 0.9)), source=HOSTILE, model=HOSTILE, reports=[HOSTILE])
+    page = _Page(html_report(found))
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert page.text.count(HOSTILE) >= 4
+
+
+def test_the_page_can_be_read_without_its_pictures_and_colours() -> None:
+    page = _Page(html_report(result()))
+    assert ("html", {"lang": "en"}) in page.tags
+    assert [attrs for tag, attrs in page.tags if tag == "svg" and attrs["aria-hidden"] != "true"] == []
+    assert all(attrs.get("scope") in {"col", "row"} for tag, attrs in page.tags if tag == "th")
+    assert sum(tag == "caption" for tag, _ in page.tags) == 1
+    assert "85.0% to 95.0%" in page.text
+    assert "prefers-color-scheme: dark" in page.text
+
+
+def stationary_ledger(rows: int, *, weak_share: float) -> Ledger:
+    rng = np.random.default_rng(5)
+    weak = rng.random(rows) < weak_share
+    right = rng.random(rows) < np.where(weak, 0.7, 0.95)
+    ledger = Ledger(["no", "yes"], ["camera"])
+    ledger.add(
+        items=[f"i{row}" for row in range(rows)],
+        predicted=[1] * rows,
+        scores=np.where(weak, 0.8, 0.93).tolist(),
+        true=right.astype(int).tolist(),
+        groups={"camera": ["dock" if each else "gate" for each in weak]},
+    )
+    return ledger
+
+
+CAMERAS = [
+    group("gate", 0.95, None, grouping="camera"),
+    group("dock", 0.7, None, grouping="camera"),
+]
+
+
+def test_random_labels_are_as_many_times_more_as_the_weakest_group_is_rare() -> None:
+    ledger = stationary_ledger(20_000, weak_share=0.1)
+    rows = ledger.members("camera")
+    dock = np.flatnonzero(rows.groups == rows.names.index("dock"))[:100]
+    found = random_labels(ledger, [f"i{row}" for row in dock], CAMERAS, "camera")
+    assert found is not None
+    assert (found.group, found.labels) == ("dock", 100)
+    # A tenth of random labels are of the group; further ones, of the others, tell a little of it, too.
+    assert 500 < found.median < 1_500
+
+
+def test_labels_drawn_at_random_need_about_as_many_random_labels() -> None:
+    ledger = stationary_ledger(20_000, weak_share=0.3)
+    found = random_labels(ledger, [f"i{row}" for row in range(400)], CAMERAS, "camera")
+    assert found is not None
+    # The width depends on the labels, which differ by replay.
+    assert found.median == pytest.approx(400, rel=0.25)
+
+
+def test_nothing_is_said_of_random_labels_without_labels_of_known_truth() -> None:
+    ledger = Ledger(["no", "yes"], ["camera"])
+    ledger.add(items=["a"], predicted=[1], scores=[0.9], true=[UNKNOWN], groups={"camera": ["dock"]})
+    assert random_labels(ledger, ["a"], CAMERAS, "camera") is None
+    assert random_labels(ledger, ["nobody's"], CAMERAS, "camera") is None
