@@ -279,7 +279,8 @@ def counts(*, predictions: int = 100, open: int = 0, remaining: int = 0) -> Coun
 def test_a_trial_waits_for_rows_that_are_not_counted_and_requests_that_are_open() -> None:
     settling = Settling()
     assert not settling.is_settled(None, sent=100, now=0.0)
-    assert not settling.is_settled(counts(predictions=99), sent=100, now=1_000.0)
+    for now in (1_000.0, 1_050.0):
+        assert not settling.is_settled(counts(predictions=99), sent=100, now=now)
     assert not settling.is_settled(counts(open=1), sent=100, now=2_000.0)
     assert not settling.is_settled(counts(open=1), sent=100, now=3_000.0)
 
@@ -291,6 +292,12 @@ def test_a_trial_ends_soon_after_the_last_label_and_later_if_labels_remain() -> 
     assert spent.is_settled(counts(), sent=100, now=14.0)
     assert not short.is_settled(counts(remaining=5), sent=100, now=14.0)
     assert short.is_settled(counts(remaining=5), sent=100, now=26.0)
+
+
+def test_a_trial_does_not_wait_for_ever_for_rows_that_do_not_come() -> None:
+    settling = Settling()
+    assert not settling.is_settled(counts(predictions=99, remaining=5), sent=100, now=0.0)
+    assert settling.is_settled(counts(predictions=99, remaining=5), sent=100, now=61.0)
 
 
 def test_a_file_without_a_usable_row_needs_no_estimates_to_end() -> None:

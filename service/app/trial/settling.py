@@ -12,6 +12,9 @@ _SPENT_SECONDS: Final = 3.0
 _QUIET_SECONDS: Final = 15.0
 """Without a new request, after which the groups have no more items to label."""
 
+_STALLED_SECONDS: Final = 60.0
+"""Without any progress, though rows are missing: they will not come."""
+
 
 class Counts(NamedTuple):
     """What moves while a trial has something to wait for.
@@ -63,7 +66,9 @@ class Settling:
         if counts is None:
             # Nothing will ever be estimated of a file without a usable row.
             return sent == 0
-        if counts.predictions < sent or counts.open:
+        if counts.open:
             return False
-        wait = _QUIET_SECONDS if counts.remaining else _SPENT_SECONDS
-        return now - self._changed_at >= wait
+        quiet = now - self._changed_at
+        if counts.predictions < sent:
+            return quiet >= _STALLED_SECONDS
+        return quiet >= (_QUIET_SECONDS if counts.remaining else _SPENT_SECONDS)
