@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,15 +44,21 @@ class Tried(NamedTuple):
         return (self.folder / "credence-try.html").read_text(encoding="utf-8")
 
 
-def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs; it is killed if the test is done with it."""
+    with subprocess.Popen(
         [sys.executable, "-m", "service.app.cli", "try", *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "160"},
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def finished(process: subprocess.Popen[str], folder: Path, before: Sequence[str] = ()) -> Tried:
@@ -80,8 +87,8 @@ def tried(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     found[20]["item_id"] = ""
     found[30]["predicted_class"] = ""
     write_csv(folder / "sorter.csv", found)
-    process = started(folder, "sorter.csv", "--labels", "40", "--cost", "0.25")
-    return finished(process, folder)
+    with started(folder, "sorter.csv", "--labels", "40", "--cost", "0.25") as process:
+        return finished(process, folder)
 
 
 def test_a_file_is_tried_and_the_report_is_beside_the_configuration(tried: Tried) -> None:
@@ -140,11 +147,10 @@ def test_the_configuration_is_a_proposal_for_production(
 @pytest.mark.usefixtures("servers")
 def test_ctrl_c_ends_a_trial_with_the_report_so_far(tmp_path: Path) -> None:
     write_csv(tmp_path / "sorter.csv", rows(20_000))
-    process = started(tmp_path, "sorter.csv", "--rate", "50", "--report", "credence-try.html")
-    before = lines_until(process, r"Look at ")
-    before += lines_until(process, r"accuracy \d")
-    process.send_signal(signal.SIGINT)
-    stopped = finished(process, tmp_path, before)
+    with started(tmp_path, "sorter.csv", "--rate", "50") as process:
+        before = lines_until(process, r"accuracy \d")
+        process.send_signal(signal.SIGINT)
+        stopped = finished(process, tmp_path, before)
     assert stopped.code == 130, stopped.output + stopped.error
     assert "stopped before the end of the file" in stopped.output
     assert "stopped before the end of the file" in stopped.page
@@ -154,16 +160,15 @@ def test_ctrl_c_ends_a_trial_with_the_report_so_far(tmp_path: Path) -> None:
 def test_a_person_labels_a_file_without_true_classes(tmp_path: Path) -> None:
     found = [{name: cell for name, cell in row.items() if name != "true_class"} for row in rows(300)]
     write_csv(tmp_path / "sorter.csv", found)
-    process = started(tmp_path, "sorter.csv", "--labels", "3")
-    before = lines_until(process, r"no true classes")
-    before += lines_until(process, r"^  \S+$")
-    page = re.search(r"http://127.0.0.1:\d+/label/", "".join(before))
-    assert page is not None
-    with urllib.request.urlopen(page.group()) as answer:
-        assert answer.status == 200
-    desk = _Desk(page.group().removesuffix("/label/"), before[-1].strip())
-    seen = desk.label(3)
-    labelled = finished(process, tmp_path, before)
+    with started(tmp_path, "sorter.csv", "--labels", "3") as process:
+        before = lines_until(process, r"no true classes")
+        before += lines_until(process, r"^  \S+$")
+        page = re.search(r"http://127.0.0.1:\d+/label/", "".join(before))
+        assert page is not None
+        with urllib.request.urlopen(page.group()) as answer:
+            assert answer.status == 200
+        seen = _Desk(page.group().removesuffix("/label/"), before[-1].strip()).label(3)
+        labelled = finished(process, tmp_path, before)
     assert labelled.code == 0, labelled.output + labelled.error
     assert "3 of a budget of 3, answered by you" in labelled.output
     assert [set(payload) for payload in seen] == [{"item_id", "region"}] * 3

@@ -39,7 +39,6 @@ from service.demo.metrics import fetch
 from service.demo.servers import free_port
 from service.demo.stage import INTERRUPTED, POLL_SECONDS, SUCCEEDED, Stage, perform
 from service.serving.documents.models import ModelState
-from service.serving.web.api import API_PATH
 
 _READING_SECONDS: Final = 1.0
 _JOURNAL: Final = "labeller.jsonl"
@@ -145,11 +144,11 @@ class Trial:
             lambda: True,
         )
         stage.start_credence(children, config)
-        stage.wait_for(children, self._is_served, what="credence run")
+        stage.wait_for(children, self._is_ready, what="credence run")
         return load_settings(config, {})
 
-    def _is_served(self) -> bool:
-        return fetch(self._stage.http_port, f"{API_PATH}/models", accept="application/json") is not None
+    def _is_ready(self) -> bool:
+        return fetch(self._stage.monitoring_port, "/readyz", accept="application/json") is not None
 
     def _print_page(self) -> None:
         if self._page is None:
