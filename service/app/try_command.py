@@ -27,6 +27,7 @@ from service.app.trial.results import NextSteps
 from service.app.trial.run import TrialPlan, try_plan
 from service.app.trial.terminal import print_result
 from service.app.try_parser import EXAMPLE
+from service.demo.world import MODEL
 from service.domain.errors import ConfigurationError
 
 _STEM = "credence-try"
@@ -46,6 +47,7 @@ def try_file(options: argparse.Namespace) -> int:
     report, configuration = _outputs(options)
     if options.file == EXAMPLE:
         options.file = str(report.with_suffix(".csv"))
+        options.model = options.model or MODEL
         write_example(Path(options.file))
         console.print(f"{options.file}: written; the recording that is tried", markup=False, soft_wrap=True)
     plan, text = _plan(options, configuration, console)

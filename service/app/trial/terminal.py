@@ -40,6 +40,8 @@ def print_result(console: Console, result: TrialResult) -> None:
     for what, text in facts:
         _line(console, f"{what:<{width}}  {text}")
     console.print()
+    for report in result.reports:
+        _line(console, f"Reported: {report}")
     if any(group.has_changed for groups in result.groups.values() for group in groups):
         _line(console, CHANGED)
     _line(console, TRUTH)
@@ -78,12 +80,10 @@ def figures(result: TrialResult) -> list[tuple[str, str]]:
 
 
 def reported(result: TrialResult) -> str:
-    """How many things Credence reports of groups, and the worst of them."""
-    if not result.reports:
-        threshold = "" if result.threshold is None else f" with the threshold {result.threshold:.1%}"
-        return f"none{threshold}"
-    more = len(result.reports) - 1
-    return f"{result.reports[0]}{f' And {more} more.' if more else ''}"
+    """How many things Credence reports of groups."""
+    if result.reports:
+        return f"{len(result.reports):,}"
+    return "none" if result.threshold is None else f"none, with the threshold {result.threshold:.1%}"
 
 
 def bad_rows(result: TrialResult) -> str:
