@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 from samples import rows, write_csv, write_jsonl
 
 from consumers.formats.native import decode_predictions
@@ -145,6 +148,36 @@ def test_the_ledger_counts_what_the_file_says_of_every_group(tmp_path: Path) -> 
         truth = ledger.truths("class")[name]
         assert truth == counted(lambda row, name=name: row["predicted_class"] == name)  # type: ignore[misc]
     assert ledger.truths("all") == {"all": counted(lambda _: True)}
+
+
+def write_npz(path: Path, found: Sequence[Mapping[str, Any]]) -> Path:
+    np.savez(path, **{name: np.array([row[name] for row in found]) for name in found[0]})
+    return path
+
+
+def write_parquet(path: Path, found: Sequence[Mapping[str, Any]]) -> Path:
+    parquet.write_table(pa.Table.from_pylist(list(found)), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "item"),
+    [
+        ("sorter.csv", write_csv, "line-2"),
+        ("sorter.jsonl", write_jsonl, "line-1"),
+        ("sorter.npz", write_npz, "row-1"),
+        ("sorter.parquet", write_parquet, "row-1"),
+    ],
+)
+def test_every_format_gives_the_same_truth(
+    tmp_path: Path, name: str, write: Callable[[Path, Sequence[Mapping[str, Any]]], Path], item: str
+) -> None:
+    found = [{name: cell for name, cell in row.items() if name != "item_id"} for row in rows(150)]
+    made = Trying(write(tmp_path / name, found))
+    right = sum(row["predicted_class"] == row["true_class"] for row in found)
+    assert made.rows.ledger.truths("all") == {"all": FileTruth(150, 150, right)}
+    assert made.rows.ledger.truths("region").keys() == {"north", "south", "east"}
+    assert made.messages[0]["item_id"] == item
 
 
 def test_rows_without_an_attribute_or_a_true_class_count_as_such(tmp_path: Path) -> None:

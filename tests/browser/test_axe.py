@@ -1,15 +1,20 @@
-"""The labelling page as axe-core judges it: `.ci/accessibility.sh` fetches it, and names its file as AXE."""
+"""The labelling page, and the report of a trial, as axe-core judges them: `.ci/accessibility.sh` fetches it,
+and names its file as AXE."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from label_site import Sit, item, picture_url, press
 from looking import NAMELESS, SKIPPED_HEADINGS
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
+from trial_results import group, result
+
+from service.app.trial.html_report import html_report
 
 SEVERE = {"serious", "critical"}
 PHONE: dict[str, Any] = {
@@ -77,3 +82,18 @@ def test_nothing_serious_is_found_when_nothing_waits(sit: Sit, screen: str) -> N
     page = sit().sit(**SCREENS[screen])
     page.locator(".nothing").wait_for()
     assert faults(page) == []
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_nothing_serious_is_found_in_the_report_of_a_trial(
+    chromium: Browser, tmp_path: Path, screen: str
+) -> None:
+    tried = replace(
+        result(group("north", 0.9, 0.99), group("south", 0.7, None)), reports=["Accuracy below target."]
+    )
+    path = tmp_path / "trial.html"
+    path.write_text(html_report(tried), encoding="utf-8")
+    with chromium.new_context(**SCREENS[screen]) as context:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        assert faults(page) == []

@@ -332,7 +332,7 @@ def test_recent_items_are_drawn_with_exponential_ages_and_none_from_the_future()
 
 def test_the_report_says_when_random_sampling_needs_more_than_was_searched() -> None:
     measured = Measurements(0.0, 36.0, 5.0, [2.0], 100, [500, None, None], 2_000)
-    assert random_labels_line(measured) == "more than 2000 labels, 20.0 times as many"
+    assert random_labels_line(measured) == "more than 2,000 labels, 20.0 times as many"
     assert random_labels_line(replace(measured, random_labels=[300, 500, None])).startswith("500 labels")
     assert random_labels_line(replace(measured, labels=0)) == "not computed"
 
