@@ -37,7 +37,7 @@ from service.config.settings import Settings
 from service.demo.children import Children, Stopped
 from service.demo.metrics import fetch
 from service.demo.servers import free_port
-from service.demo.stage import INTERRUPTED, POLL_SECONDS, SUCCEEDED, Stage, perform
+from service.demo.stage import FAILED, INTERRUPTED, POLL_SECONDS, SUCCEEDED, Stage, perform
 from service.serving.documents.models import ModelState
 
 _READING_SECONDS: Final = 1.0
@@ -125,8 +125,8 @@ class Trial:
                 {} if self._state is None else read_groups(self._readings, self._state, self._rows.ledger)
             )
         if self._state is None or not groups:
-            stage.print("There are no estimates yet, so there is no report.")
-            return code, None
+            stage.print("There are no estimates, so there is no report.")
+            return code or FAILED, None
         return code, self._result(self._state, groups)
 
     def _start(self, children: Children) -> Settings:
