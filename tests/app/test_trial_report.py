@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from trial_results import group, result
 
+from service.app.trial.answers import Answering
 from service.app.trial.html_report import html_report
 from service.app.trial.ledger import UNKNOWN, Ledger
 from service.app.trial.random_labels import random_labels
@@ -47,6 +48,14 @@ def test_coverage_counts_the_intervals_that_hold_the_truth() -> None:
     assert result().coverage.startswith("1 of 2 intervals hold the truth")
     assert "1 of 2 intervals hold the truth" in printed(result())
     assert "1 of 2 intervals hold the truth" in _Page(html_report(result())).text
+
+
+def test_without_noise_misses_are_compared_with_chance_and_with_noise_the_noise_is_named() -> None:
+    noisy = result()
+    quiet = replace(noisy, labels=replace(noisy.labels, answering=Answering()))
+    assert "a miss or more in about" in quiet.coverage
+    assert "--noise" in noisy.coverage
+    assert "of 100 runs" not in noisy.coverage
 
 
 def test_a_group_with_few_rows_or_unknown_truth_is_shown_and_not_compared() -> None:

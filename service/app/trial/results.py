@@ -181,7 +181,10 @@ class TrialResult:
         if not compared:
             return f"not known: no group has {FEWEST_ROWS} rows with a true class"
         inside = sum(each.is_inside for each in compared)
-        return f"{inside} of {len(compared)} intervals hold the truth{misses_in_runs(compared)}"
+        found = f"{inside} of {len(compared)} intervals hold the truth"
+        if self.labels.answering is not None and self.labels.answering.noise:
+            return f"{found}; wrong labels (--noise) were taken for the truth, so more miss it"
+        return f"{found}{misses_in_runs(compared)}"
 
 
 def read_groups(readings: Readings, state: ModelState, ledger: Ledger) -> dict[str, list[TrialGroup]]:
