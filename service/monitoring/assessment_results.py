@@ -102,7 +102,7 @@ def assessment_results(
                     now=now,
                     since=since,
                     any_class=any_class,
-                    base=RateBase.of(base, name, rates),
+                    base=RateBase.of(base, name, rates, samples_traffic=ledger.samples_traffic),
                 ),
                 alpha=settings.evidence.alpha,
                 before=before[name].counted if name in before else {},

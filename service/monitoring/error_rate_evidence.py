@@ -12,7 +12,7 @@ while nothing is wrong, anything is ever confirmed with at most that probability
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -65,7 +65,7 @@ class RateProofs:
     """Evidence on the rates of one assessment."""
 
     proofs: Mapping[RateName, RateProof]
-    counted: Mapping[RateName, CountedCapital]
+    counted: Mapping[str, CountedCapital]  # by what it is evidence on
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,19 @@ class Labelled:
     labels: Floats  # random items, by whether they are positive, and selected [G, 2, 2]
     unlabelled: Floats  # those that may have any true class, by whether they are selected [G, 2]
 
+    def part(self, which: Flags) -> Labelled:
+        """Of some groups [G]."""
+        chosen, places = which[self.draws.groups], np.cumsum(which) - 1
+        draws = self.draws.part(chosen)
+        return replace(
+            self,
+            groups=[name for name, is_in in zip(self.groups, which.tolist(), strict=True) if is_in],
+            draws=replace(draws, groups=places[draws.groups]),
+            marks=self.marks[chosen],
+            labels=self.labels[which],
+            unlabelled=self.unlabelled[which],
+        )
+
 
 def error_rate_evidence(
     settings: ErrorRateSettings,
@@ -87,41 +100,52 @@ def error_rate_evidence(
     limits: Mapping[RateName, Floats],
     *,
     alpha: float,
-    before: Mapping[RateName, CountedCapital],
+    before: Mapping[str, CountedCapital],
 ) -> RateProofs:
     """Evidence on every rate that depends on labels, by limits of every group [G].
 
     What was counted `before` is not counted again. Values of the attribute without a group of their own are
-    left out, as which these are depends on the traffic.
+    left out, as which these are depends on the traffic. Of very many groups, those that arrived first are
+    compared: which these are does not change.
     """
     own = np.array([name != OTHER for name in labelled.groups], np.bool_)
-    few = np.count_nonzero(own) <= _MOST_COMPARED
+    numbers = arrival_numbers(labelled.groups, labelled.arrivals)
+    first = labelled.part(own & (numbers <= _MOST_COMPARED))
     found: dict[RateName, tuple[Floats, float, float]] = {}
-    counted: dict[RateName, CountedCapital] = {}
+    counted: dict[str, CountedCapital] = {}
     for name, rate in RATES.items():
         if not rate.needs_labels:
             continue
         # Nothing can differ by more than 1, nor be less than 0 times as high.
-        most = settings.max_differences.get(name, 1.0) if few else 1.0
-        least = settings.min_ratios.get(name, 0.0) if few else 0.0
-        tested = LIMITS if most < 1 or least > 0 else np.unique(limits[name][~np.isnan(limits[name])])
-        if not tested.size:
-            found[name] = np.full(len(own), np.nan), np.nan, np.nan
-            continue
-        counted[name] = _counted(rate, labelled, tested, before.get(name))
-        capital = counted[name].capital
-        capital += Capital.of_sample(rate, tested, labelled.labels, labelled.unlabelled)
-        if (base := labelled.base.capital(name, labelled.groups, tested)) is not None:
-            capital += base
-        evidence = LabelEvidence.of(rate, tested, capital)
-        compared = evidence.of_groups(own)
-        found[name] = (
-            np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan),
-            float(log_e_any_difference(compared, most)[0]) if most < 1 else np.nan,
-            float(log_e_any_ratio(compared, least)[0]) if least > 0 else np.nan,
-        )
-    numbers = arrival_numbers(labelled.groups, labelled.arrivals)
+        most = settings.max_differences.get(name, 1.0)
+        least = settings.min_ratios.get(name, 0.0)
+        log_e, difference, quotient = np.full(len(own), np.nan), np.nan, np.nan
+        if (configured := _configured(settings, name)).size:
+            evidence, counted[name] = _evidence(name, labelled, configured, before.get(name))
+            log_e = np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan)
+        if most < 1 or least > 0:
+            gap = f"{name} of groups"
+            evidence, counted[gap] = _evidence(name, first, LIMITS, before.get(gap), of=gap)
+            difference = float(log_e_any_difference(evidence, most)[0]) if most < 1 else np.nan
+            quotient = float(log_e_any_ratio(evidence, least)[0]) if least > 0 else np.nan
+        found[name] = log_e, difference, quotient
     return RateProofs(_concluded(settings, found, log_arrival_weights(numbers), alpha), counted)
+
+
+def _configured(settings: ErrorRateSettings, name: RateName) -> Floats:
+    """All limits of a rate, whether their groups have traffic or not, ascending."""
+    found = {own[name] for own in (settings.limits, *settings.group_limits.values()) if name in own}
+    return np.array(sorted(found), np.float64)
+
+
+def _evidence(
+    name: RateName, labelled: Labelled, limits: Floats, before: CountedCapital | None, *, of: str = ""
+) -> tuple[LabelEvidence, CountedCapital]:
+    rate = RATES[name]
+    counted = _counted(rate, labelled, limits, before)
+    capital = counted.capital + labelled.base.capital(of or name, labelled.groups, limits)
+    capital += Capital.of_sample(rate, limits, labelled.labels, labelled.unlabelled)
+    return LabelEvidence.of(rate, limits, capital), counted
 
 
 def rate_limits(settings: ErrorRateSettings, groups: Sequence[str]) -> dict[RateName, Floats]:

@@ -73,7 +73,7 @@ class ErrorRatesSnapshot:
     rates: Mapping[RateName, RateSnapshot]
     gains: ScoreGains  # what further labels are worth
     plan: StratumPlan  # how a stratum is drawn once its group is chosen
-    counted: Mapping[RateName, CountedCapital]  # evidence by labels, which is not counted again
+    counted: Mapping[str, CountedCapital]  # evidence by labels, which is not counted again
 
 
 def error_rates_snapshot(

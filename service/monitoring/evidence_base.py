@@ -42,9 +42,9 @@ class Checkpoint:
         self.position = stored.position if stored is not None and is_current else 0
         self.states: dict[str, GroupingState] = {}  # by the name of the grouping
         self.other_states: list[GroupingState] = []  # of groupings that are configured no more
-        self.rate_states: dict[str, RateState] = {}  # by assessment
-        if stored is not None and is_current:
-            self.rate_states = {state.assessment: state for state in stored.rates}
+        self.is_current = is_current
+        # also of another reference: groups keep the numbers of their arrival
+        self.rate_states: list[RateState] = [] if stored is None else stored.rates
         names = {key: name for name, key in reversed(self.keys.items())}
         for state in stored.groupings if stored is not None and is_current else []:
             # Under another name it is the same grouping; under the same name, with another key, it is not.
@@ -80,7 +80,7 @@ class Checkpoint:
         """
         if ledger.samples_traffic:  # labels of all groupings
             return []
-        passed = ledger.groupings_requested(after=self.position, until=until)
+        passed = {key for key, _ in ledger.groups_requested(after=self.position, until=until)}
         return [state for state in self.other_states if state.key not in passed]
 
     def changes(self, grouping: str, groups: list[str]) -> dict[int, DatedChange]:

@@ -126,13 +126,11 @@ def due_checkpoint(
     are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
     """
     base = Checkpoint(checkpoint, index.space, reference)
-    # The stream keeps fewer outcomes if several people label them, and with labels of gold items.
-    kept = outcome_limit * ledger.rows // max(ledger.labels, 1)
-    soon = ledger.place_before(max(0, ledger.rows - kept * 3 // 4))
+    soon = ledger.place_before(outcome_limit * 3 // 4)
     if soon <= base.position:
         return None
     opened = open_places(open_requests, settings, base.keys)
-    place = ledger.place_before(ledger.rows - kept // 2)
+    place = ledger.place_before(outcome_limit // 2)
     place = min(place, min(opened.values(), default=place + 1) - 1, first_gold(open_requests) - 1)
     # Up to the last one all have ended, and are in the counts of gold labels whatever the reference is.
     place = max(place, 0 if checkpoint is None else checkpoint.position)

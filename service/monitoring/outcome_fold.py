@@ -15,7 +15,7 @@ from service.monitoring.gold_labels import GoldLabels
 from service.monitoring.item_labels import ItemLabels
 from service.monitoring.label_encoding import unrequested_source
 from service.monitoring.outcome_aggregates import ABSENT_CLASS, EXPIRED_CLASS, NO_CLASS, SKIPPED_CLASS
-from service.monitoring.outcome_rows import NONE, drawn_group, position_key
+from service.monitoring.outcome_rows import NONE, GrowingColumns, drawn_group, position_key
 from service.monitoring.paired_outcomes import item_marks
 from service.monitoring.placed_outcomes import PlacedOutcomes
 from service.monitoring.recent_outcomes import RecentOutcomes
@@ -46,10 +46,13 @@ class OutcomeFold(PlacedOutcomes):
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         self._further: dict[Position, list[SharedDraw]] = {}
         self._recent = RecentOutcomes()
+        # all that the stream keeps, whether they are outcomes or not
+        self._entries = GrowingColumns({"key": np.int64})
 
     def fold(self, entries: Sequence[OutcomeEntry | SharedDraw]) -> None:
         """Take in further entries, in the stream's order; they count after the next `place`."""
         outcomes: list[OutcomeEntry] = []
+        self._entries.extend(key=[position_key(entry.position) for entry in entries])
         for entry in entries:
             if isinstance(entry, SharedDraw):
                 self._take(outcomes)
@@ -64,6 +67,7 @@ class OutcomeFold(PlacedOutcomes):
 
     def forget(self, first: Position) -> None:
         """Drop outcomes before this position of the stream, which are trimmed."""
+        self._entries.forget(int(np.searchsorted(self._entries["key"], position_key(first))))
         if self.item_labels is not None:
             self.item_labels.forget(first)
         if self.gold_labels is not None:

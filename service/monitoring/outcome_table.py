@@ -14,7 +14,7 @@ from service.monitoring.item_labels import Person
 from service.monitoring.label_columns import EndedRequests, ScoredLabels, StratumLabels
 from service.monitoring.label_truth import KnownItems, LabelledItems
 from service.monitoring.outcome_aggregates import NO_CLASS, OF_REQUESTS, Columns, counting_in
-from service.monitoring.outcome_rows import NONE, GroupKey, position_key
+from service.monitoring.outcome_rows import NONE, GroupKey, key_position, position_key
 from service.monitoring.outcome_sums import SummedOutcomes
 from service.store.outcome_entries import OutcomeEntry
 
@@ -251,10 +251,10 @@ class OutcomeLedger(SummedOutcomes):
             places = np.where(self._rows["unrequested"], NO_PLACE, places).astype(np.uint64)
         return self._drawn.first_places(self._rows["drawn_for"], places, shared)
 
-    def groupings_requested(self, *, after: int, until: int) -> set[str]:
-        """Keys of groupings that requests with places after one and up to another were drawn for.
+    def groups_requested(self, *, after: int, until: int) -> set[GroupKey]:
+        """Groups that requests with places after one and up to another were drawn for.
 
-        And of those with a further draw up to there.
+        And those with a further draw up to there.
         """
         rows = self._rows
         chosen = (rows["place"] > after) & (rows["place"] <= until)
@@ -262,26 +262,27 @@ class OutcomeLedger(SummedOutcomes):
             chosen &= ~rows["unrequested"]
         drawn = self._drawn.first_places(rows["drawn_for"][chosen], rows["place"][chosen], {})
         shared = self._shared.first_places(rows.outcome_keys())
-        return {key for key, _ in drawn} | {key for (key, _), place in shared.items() if place <= until}
+        return {*drawn, *(key for key, place in shared.items() if place <= until)}
 
-    def place_before(self, count: int) -> int:
-        """The highest place among the requests of the `count` first outcomes; 0 of none."""
-        own = int(self._rows["place"][:count].max(initial=0))
-        return max(own, self._shared.last_place(self._rows.outcome_keys(slice(count))))
+    def place_before(self, entries: int) -> int:
+        """The highest place among the requests of all outcomes but those of the newest entries; 0 of none.
 
-    @property
-    def rows(self) -> int:
-        """How many outcomes there are, retracted ones included."""
-        return len(self._rows)
-
-    @property
-    def labels(self) -> int:
-        """How many labels there are, retracted ones included, and those of gold items: what the stream keeps.
-
-        Outcomes have one each, or more if several people label.
+        Further predictions of their items are among them: they are forgotten with them.
         """
-        labels = 0 if self.item_labels is None else len(self.item_labels)
-        return max(len(self._rows), labels) + len(self.gold_labels or ())
+        keys = self._entries["key"]
+        if entries >= len(keys):
+            return 0
+        first = key_position(int(keys[len(keys) - entries])) if entries else None
+        count = len(self._rows) if first is None else self._rows.first_from(first)
+        own = int(self._rows["place"][:count].max(initial=0))
+        further = [
+            int(self._rows["place"][row])
+            for position, draws in self._further.items()
+            if first is None or position < first
+            for draw in draws
+            if (row := self._rows.row(draw.position)) is not None
+        ]
+        return max(own, *further, self._shared.last_place(self._rows.outcome_keys(slice(count))))
 
     def labels_since(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""

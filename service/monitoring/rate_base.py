@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
 from service.domain.arrays import Floats, Indices
-from service.domain.assessments import RateName
 from service.domain.request_order import NO_PLACE
 from service.monitoring.evidence_base import Checkpoint
+from service.statistics.rates.evidence import BETS
 from service.statistics.rates.label_evidence import Capital
 from service.store.checkpoints import RateCapital, RateState
 
@@ -20,70 +20,76 @@ _NUMBER = "<f8"
 
 @dataclass(frozen=True)
 class RateBase:
-    """What the evidence of one assessment starts from: a state, or nothing.
+    """What the evidence of one assessment starts from, by default from nothing.
 
-    Labels of requests up to `position` are in the state, or do not count.
+    Labels of requests up to `position` are in the capitals, or do not count.
     """
 
     key: str  # of the grouping by strata, and the positive class
     position: int = 0
-    state: RateState | None = None
+    arrived: Sequence[str] = ()  # groups in the order of their first requests
+    capitals: Mapping[str, RateCapital] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, base: Checkpoint, name: str, settings: ErrorRateSettings) -> RateBase:
-        """That of an assessment, by its name."""
-        key = f"{base.keys[settings.asked_grouping]}\0{settings.positive_class}"
-        state = base.rate_states.get(name)
-        return cls(key, base.position, state if state is not None and state.key == key else None)
+    def of(
+        cls, base: Checkpoint, name: str, settings: ErrorRateSettings, *, samples_traffic: bool
+    ) -> RateBase:
+        """That of an assessment, by its name, or of the same one under another name.
 
-    def capital(self, rate: RateName, groups: Sequence[str], limits: Floats) -> Capital | None:
-        """Of labels up to the position; None if they were tested against other limits [T].
-
-        Groups that the state does not know have none.
+        Where labels of all traffic come without a request it knows arrivals alone: an outcome may have
+        counted as drawn for its stratum, and count as one of these later.
         """
-        kept = None if self.state is None else self.state.rates.get(rate)
-        if self.state is None or kept is None or kept.limits != _packed(limits):
-            return None
-        known = {group: row for row, group in enumerate(self.state.groups)}
-        rows = np.array([known.get(group, len(known)) for group in groups], np.intp)
-        found = []
-        for side in (kept.above, kept.below):
-            numbers = np.frombuffer(side, _NUMBER).reshape(len(known), len(limits), -1)
-            none = np.zeros((1, *numbers.shape[1:]))
-            found.append(np.concatenate([numbers, none])[rows])
-        return Capital(*found)
+        key = f"{base.keys[settings.asked_grouping]}\0{settings.positive_class}"
+        same = [state for state in base.rate_states if state.key == key]
+        found = next((state for state in same if state.assessment == name), same[0] if same else None)
+        arrived = [] if found is None else found.arrivals
+        if not base.is_current or samples_traffic:
+            return cls(key, 0, arrived)
+        return cls(key, base.position, arrived, {} if found is None else found.capitals)
+
+    def capital(self, of: str, groups: Sequence[str], limits: Floats) -> Capital:
+        """Of labels up to the position, for some groups and limits [T]; none for those that it does not know.
+
+        So a new limit takes no label from the others, and is tested by labels that come after the position.
+        """
+        found = Capital(*np.zeros((2, len(groups), len(limits), len(BETS))))
+        if (kept := self.capitals.get(of)) is None:
+            return found
+        rows, known_rows = _matches(groups, kept.groups)
+        known_limits = np.frombuffer(kept.limits, _NUMBER).tolist()
+        columns, known_columns = _matches(limits.tolist(), known_limits)
+        shape = len(kept.groups), len(known_limits), len(BETS)
+        for side, into in ((kept.above, found.above), (kept.below, found.below)):
+            known = np.frombuffer(side, _NUMBER).reshape(shape)
+            into[np.ix_(rows, columns)] = known[np.ix_(known_rows, known_columns)]
+        return found
 
     def arrivals(self, firsts: Mapping[str, int], *, until: int = NO_PLACE) -> list[str]:
-        """Groups in the order of their first requests, whose places are given; those of the state come first.
+        """Groups in the order of their first requests, whose places are given; known ones come first.
 
         Groups whose first request has the place `until`, or a later one, are left out.
         """
-        known = [] if self.state is None else self.state.arrivals
-        new = firsts.keys() - set(known)
-        return [*known, *(of for at, of in sorted((firsts[group], group) for group in new) if at < until)]
+        new = firsts.keys() - set(self.arrived)
+        later = sorted((firsts[group], group) for group in new)
+        return [*self.arrived, *(group for place, group in later if place < until)]
 
     def continued(
-        self,
-        name: str,
-        groups: Sequence[str],
-        arrivals: Sequence[str],
-        counted: Mapping[RateName, tuple[Floats, Capital]],
+        self, name: str, arrivals: Sequence[str], counted: Mapping[str, tuple[Sequence[str], Floats, Capital]]
     ) -> RateState:
         """The state of an assessment with the labels that were counted since.
 
-        Of every rate, `counted` has the limits [T] and the capital of the groups. Groups of the state that
-        have no traffic now stay as they were.
+        What is `counted` has groups, limits [T] and capital. Groups without traffic now stay as they were.
         """
-        present = set(groups)
-        absent = [] if self.state is None else [group for group in self.state.groups if group not in present]
-        every, rates = [*groups, *absent], {}
-        for rate, (limits, capital) in counted.items():
-            base = self.capital(rate, every, limits)
-            rest = np.zeros((len(absent), *capital.above.shape[1:]))
-            found = Capital(np.concatenate([capital.above, rest]), np.concatenate([capital.below, rest]))
-            found = found if base is None else found + base
-            rates[rate] = RateCapital(_packed(limits), _packed(found.above), _packed(found.below))
-        return RateState(name, self.key, list(arrivals), every, rates)
+        capitals = dict(self.capitals)
+        for of, (groups, limits, capital) in counted.items():
+            known = self.capitals.get(of)
+            absent = [] if known is None else [group for group in known.groups if group not in set(groups)]
+            every = [*groups, *absent]
+            found = self.capital(of, every, limits)
+            found.above[: len(groups)] += capital.above
+            found.below[: len(groups)] += capital.below
+            capitals[of] = RateCapital(every, *map(_packed, (limits, found.above, found.below)))
+        return RateState(name, self.key, list(arrivals), capitals)
 
 
 def arrival_numbers(groups: Sequence[str], arrivals: Sequence[str]) -> Indices:
@@ -92,6 +98,14 @@ def arrival_numbers(groups: Sequence[str], arrivals: Sequence[str]) -> Indices:
     order = [*arrivals, *(group for group in groups if group not in known)]
     numbers = {group: number for number, group in enumerate(order, start=1)}
     return np.array([numbers[group] for group in groups], np.intp)
+
+
+def _matches(wanted: Sequence[object], known: Sequence[object]) -> tuple[Indices, Indices]:
+    """Places in both of what both have [n]."""
+    places = {each: place for place, each in enumerate(known)}
+    pairs = [(place, places[each]) for place, each in enumerate(wanted) if each in places]
+    found = np.array(pairs, np.intp).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def _packed(numbers: Floats) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
@@ -11,6 +12,7 @@ from service.config.model import ModelSettings
 from service.monitoring.error_rate_evidence import error_rate_evidence, evidence_labels, rate_limits
 from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_rows import WITHOUT_EVIDENCE
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase
 from service.store.checkpoints import RateState
@@ -29,17 +31,17 @@ def rate_states(
 ) -> list[RateState]:
     """Evidence of every assessment of error rates from labels of requests before the place `until`.
 
-    All of these have ended. Where labels of all traffic come without a request, none is kept: an outcome may
-    count as drawn for its stratum first, and as one of these later.
+    All of these have ended. Assessments that are configured no more keep theirs, unless labels came since.
     """
-    if settings.labels_per_item.may_err or ledger.samples_traffic:
+    if settings.labels_per_item.may_err:
         return []
-    states = []
+    states: list[RateState] = []
     for name, rates in settings.assessments_of(ErrorRateSettings).items():
+        start = RateBase.of(base, name, rates, samples_traffic=ledger.samples_traffic)
         groups = index[rates.grouping].names
         if not groups:
+            states.append(start.continued(name, start.arrived, {}))
             continue
-        start = RateBase.of(base, name, rates)
         labelled = evidence_labels(
             rates,
             index,
@@ -51,8 +53,26 @@ def rate_states(
             base=start,
             until=until,
         )
-        limits = rate_limits(rates, groups)
-        found = error_rate_evidence(rates, labelled, limits, alpha=settings.evidence.alpha, before={})
-        counted = {rate: (each.limits, each.capital) for rate, each in found.counted.items()}
-        states.append(start.continued(name, groups, labelled.arrivals, counted))
-    return states
+        found = error_rate_evidence(
+            rates, labelled, rate_limits(rates, groups), alpha=settings.evidence.alpha, before={}
+        )
+        counted = {of: (each.groups, each.limits, each.capital) for of, each in found.counted.items()}
+        # See `RateBase.of`.
+        counted = {} if ledger.samples_traffic else counted
+        states.append(start.continued(name, labelled.arrivals, counted))
+    return [*states, *_former_states(base, ledger, {state.key for state in states}, until)]
+
+
+def _former_states(
+    base: Checkpoint, ledger: OutcomeLedger, known: Collection[str], until: int
+) -> list[RateState]:
+    """Of assessments that are configured no more; with arrivals alone if labels came that are not in them."""
+    passed = ledger.groups_requested(after=base.position, until=until - 1)
+    keys = {of.partition("\0")[0] for drawn, of in passed if drawn == WITHOUT_EVIDENCE}
+    return [
+        state
+        if base.is_current and state.key.rpartition("\0")[0] not in keys
+        else msgspec.structs.replace(state, capitals={})
+        for state in base.rate_states
+        if state.key not in known
+    ]

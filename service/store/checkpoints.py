@@ -10,7 +10,6 @@ import hashlib
 
 import msgspec
 
-from service.domain.assessments import RateName
 from service.store.connection import Connection, ModelStore, translate_redis_errors
 from service.store.keys import ModelKeys
 from service.store.references import ReferenceWindow
@@ -54,11 +53,13 @@ class RateCapital(msgspec.Struct, frozen=True, array_like=True):
     """Logs of the capital of bets on one rate, as little-endian 8-byte numbers.
 
     Attributes:
+        groups: that have capital [G].
         limits: that the rate is tested against [T].
         above: against "the rate is at most the limit" [G, T, B].
         below: against "the rate is at least the limit" [G, T, B].
     """
 
+    groups: list[str]
     limits: bytes
     above: bytes
     below: bytes
@@ -70,15 +71,13 @@ class RateState(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         key: of the grouping by strata, and the positive class.
         arrivals: groups in the order in which labels were first requested for them.
-        groups: those that have capital [G].
-        rates: by name.
+        capitals: by what they are evidence on.
     """
 
     assessment: str
     key: str
     arrivals: list[str]
-    groups: list[str]
-    rates: dict[RateName, RateCapital]
+    capitals: dict[str, RateCapital]
 
 
 class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from label_site import Sit, item, press
 from playwright.sync_api import Page, Route, expect
 from test_unsent_answers import block
-
-pytestmark = pytest.mark.xfail(
-    strict=True, reason="only answers that were refused for a while are asked about"
-)
 
 
 def close_and_stay(page: Page) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from test_rate_checkpoint import LIMIT, REGIONS, SPACE, due, ledger_of, outcome, proof
-from test_rate_checkpoint_attacks import asking
-from test_rate_checkpoint_attacks import due as due_of
-from test_rate_checkpoint_attacks import proof as proof_of
+from test_rate_checkpoint import LIMIT, REGIONS, SPACE, due, outcome, proof
+from test_rate_checkpoint_settings import asking
+from test_rate_checkpoint_settings import due as due_of
+from test_rate_checkpoint_settings import proof as proof_of
 
 from service.config.assessments import ErrorRateSettings
 from service.domain.request_order import request_place
@@ -49,10 +49,7 @@ def trimmed(entries: list[Entry]) -> tuple[OutcomeLedger, EvidenceCheckpoint | N
     return ledger, checkpoint
 
 
-FAILS = pytest.mark.xfail(strict=True, reason="no checkpoint knows of them")
-
-
-@pytest.mark.parametrize("gap", [3, pytest.param(25, marks=FAILS)])
+@pytest.mark.parametrize("gap", [3, 25])
 def test_labels_of_items_that_are_predicted_again_still_count_when_the_first_outcome_is_trimmed(
     gap: int,
 ) -> None:
@@ -64,7 +61,6 @@ def test_labels_of_items_that_are_predicted_again_still_count_when_the_first_out
     np.testing.assert_allclose(proof(kept, checkpoint).log_e, proof(every).log_e)
 
 
-@pytest.mark.xfail(strict=True, reason="a checkpoint of another reference has no arrivals")
 def test_groups_keep_the_number_of_their_arrival_if_a_reference_is_set() -> None:
     entries = [outcome(number, "south" if number < 20 else "north") for number in range(60)]
     asked = asking(fair={})
@@ -73,13 +69,12 @@ def test_groups_keep_the_number_of_their_arrival_if_a_reference_is_set() -> None
     fair = asked.models["m"].assessments["fair"]
     assert isinstance(fair, ErrorRateSettings)
     reference = ReferenceWindow(5.0, 20.0, 21.0)
-    base = RateBase.of(Checkpoint(first, SPACE, reference), "fair", fair)
+    base = RateBase.of(Checkpoint(first, SPACE, reference), "fair", fair, samples_traffic=False)
     # The stream has labels of the north alone; those of the south were trimmed.
     left = {"north": request_place(30.0, "request-30")}
     assert arrival_numbers(["north", "south"], base.arrivals(left)).tolist() == numbers.tolist()
 
 
-@pytest.mark.xfail(strict=True, reason="the base and the census both count it")
 def test_a_label_that_a_checkpoint_knows_does_not_count_again_in_a_census() -> None:
     """The census was configured before, was not when the checkpoint was written, and is again."""
     asked, entries = asking(fair={}), [outcome(number, "north") for number in range(45)]
@@ -89,7 +84,7 @@ def test_a_label_that_a_checkpoint_knows_does_not_count_again_in_a_census() -> N
     ledger.fold([in_census(each) for each in known])
     ledger.fold(known)
     ledger.place()
-    once = proof_of(ledger_of([]), asked, first, regions=["north"]).log_e
+    once = proof_of(ledger, asked, regions=["north"]).log_e
     np.testing.assert_allclose(proof_of(ledger, asked, first, regions=["north"]).log_e, once)
 
 

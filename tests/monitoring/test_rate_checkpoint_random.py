@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from test_rate_checkpoint import LIMIT, REGIONS, SPACE, index_of, outcome
-from test_rate_checkpoint_attacks import asking
+from test_rate_checkpoint_settings import asking
 
 from service.config.assessments import ErrorRateSettings
 from service.config.settings import Settings
@@ -93,7 +93,7 @@ def log_e(
         now=1e9,
         since=None,
         any_class=unanswered_requests(model, ledger).any_class,
-        base=RateBase.of(base, "fair", asked),
+        base=RateBase.of(base, "fair", asked, samples_traffic=ledger.samples_traffic),
     )
     limits = rate_limits(asked, index["region"].names)
     found = error_rate_evidence(asked, labelled, limits, alpha=0.05, before={})

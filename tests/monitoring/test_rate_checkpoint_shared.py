@@ -13,8 +13,6 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry, SharedDraw
 
-pytestmark = pytest.mark.xfail(strict=True, reason="entries that are no outcomes are not counted")
-
 Entry = OutcomeEntry | SharedDraw
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from store_site import NOW, Site, message, record
 
 from service.monitoring.snapshot import ModelSnapshot
@@ -21,7 +20,6 @@ MODELS = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="entries that are no outcomes are not counted")
 def test_evidence_goes_on_if_two_assessments_draw_the_same_items(connection: Connection) -> None:
     site = Site(connection, MODELS, bounds={"outcomes": LIMIT})
     records = [record(number, message(number)) for number in range(2_600)]

@@ -30,7 +30,6 @@ MODELS = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="the checkpoint of rates depends on traffic and names")
 def test_a_first_prediction_of_a_group_with_a_limit_of_its_own_ends_no_evidence(
     connection: Connection,
 ) -> None:

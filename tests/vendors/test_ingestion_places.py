@@ -77,7 +77,6 @@ def test_calls_that_fail_give_their_places_back(site: SenderSite) -> None:
     assert send(site.caller("shop"), GOOD).status == 202
 
 
-@pytest.mark.xfail(strict=True, reason="the place is free, and the thread is not")
 def test_a_cancelled_call_keeps_its_place_while_its_thread_waits() -> None:
     async def other_waits() -> bool:
         waits, free = _KafkaWaits(1, 2), threading.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -110,20 +111,25 @@ class _KafkaWaits:
     """Runs what waits for Kafka in threads of its own: those that all routes share must not run out.
 
     Otherwise, while Kafka is slow, senders would keep vendors and the labelling page waiting. Each sender has
-    a share of its own, so that none keeps the others waiting. One event loop uses it.
+    a share of its own, so that none keeps the others waiting. A call keeps its place while its thread runs.
     """
 
     def __init__(self, share: int, senders: int) -> None:
         self._share = share
         self._running: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(share * senders, thread_name_prefix="ingestion")
 
     async def run(self, sender: str, write: Callable[[], int]) -> int:
         """What it returns; raises `Refused` at once if too many of the sender are running."""
-        if self._running[sender] >= self._share:
-            raise unavailable()
-        self._running[sender] += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, write)
-        finally:
+        with self._lock:
+            if self._running[sender] >= self._share:
+                raise unavailable()
+            self._running[sender] += 1
+        written = self._threads.submit(write)
+        written.add_done_callback(lambda _: self._leave(sender))
+        return await asyncio.wrap_future(written)
+
+    def _leave(self, sender: str) -> None:
+        with self._lock:
             self._running[sender] -= 1

@@ -6,7 +6,7 @@ import { update } from "./dom.js";
 import { tickTimes } from "./format.js";
 import { press } from "./keys.js";
 import { loginView } from "./login.js";
-import { forget, open, recall, remember } from "./memory.js";
+import { forget, hasUnsent, open, recall, remember } from "./memory.js";
 import { Outbox } from "./outbox.js";
 import { progressView } from "./progress.js";
 import { Screen } from "./screen.js";
@@ -22,6 +22,7 @@ const ENDED = "Your session has ended. Log in again: what you have labelled is k
 let session = null;
 /** @type {any[]} */
 let models = [];
+let isReloading = false;
 let notice = "";
 /** @type {number | undefined} */
 let noticeTimer;
@@ -138,9 +139,9 @@ async function checkSession() {
   else showLogin(ENDED);
 }
 
-/** Nobody is asked whether to leave: what this tab has to keep, it remembers. */
+/** Nobody is asked whether to leave: the tab keeps what is unsent. */
 function reload() {
-  session = null;
+  isReloading = true;
   location.reload();
 }
 
@@ -250,7 +251,7 @@ function type(text) {
 
 addEventListener("beforeunload", (event) => {
   // The browser asks first: a tab that is closed takes its unsent answers with it.
-  if (session && outbox.isBlocked) event.preventDefault();
+  if (!isReloading && hasUnsent()) event.preventDefault();
 });
 
 for (const kind of ["pointerdown", "visibilitychange"]) document.addEventListener(kind, () => desk.use());

@@ -48,6 +48,10 @@ export function remember(name, value) {
   }
 }
 
+/** Whether this tab has unsent answers of anybody, which are lost when it is closed. */
+export const hasUnsent = () =>
+  Object.keys(sessionStorage).some((of) => of.startsWith(PREFIX) && read(of).outbox?.length > 0);
+
 export function forget() {
   sessionStorage.removeItem(key);
   content = {};
