@@ -72,7 +72,18 @@ class LabelSent(msgspec.Struct, frozen=True, tag="answered"):
     true_class: str | None = None  # as the label has it
 
 
-Entry = Mark | PredictionsSent | TransactionsSent | RequestReceived | LabelSent
+class LabelGiven(msgspec.Struct, frozen=True, tag="given"):
+    """A label of the person in front of the demo, beside the truth."""
+
+    time: float  # when it was read, seconds since the epoch
+    request_id: str
+    kind: str
+    true_class: str | None  # as the label has it
+    truth: str
+    camera: str  # which took the image
+
+
+Entry = Mark | PredictionsSent | TransactionsSent | RequestReceived | LabelSent | LabelGiven
 
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode
@@ -181,6 +192,7 @@ class History:
         self.marks: dict[str, float] = {}  # by name, when a process came there
         self.first_request_at: float | None = None
         self.answer_times: list[float] = []  # of the first answer to each request, ascending
+        self.given: list[LabelGiven] = []  # by the person in front of the demo
         self._parts: list[Stream] = []
 
     @property
@@ -209,6 +221,8 @@ class History:
                     self.first_request_at = self.first_request_at or entry.time
                 case LabelSent(is_first=True):
                     self.answer_times.append(entry.time)
+                case LabelGiven():
+                    self.given.append(entry)
                 case Mark():
                     self.marks[entry.name] = entry.time
 

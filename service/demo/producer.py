@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -104,6 +104,14 @@ class PredictionStream:
         self._degrades_at = now + self.degrade_after_seconds
         self.journal.write(Mark(STREAMING, now))
 
+    def degrades(self, now: float) -> bool:
+        """Whether the camera is to degrade now, at a time in seconds since the epoch."""
+        return now >= self._degrades_at
+
+    def payloads(self, _numbers: Sequence[int], pixels: Floats, /) -> list[Any]:
+        """What people get to see of each item; `pixels` [n, 8, 8] are what the classifier sees."""
+        return list(pixels.astype(int).tolist())
+
     def records(self, now: float, count: int) -> Iterator[Record]:
         """Records with the next `count` predictions.
 
@@ -111,12 +119,13 @@ class PredictionStream:
         """
         if count < 1:
             return
-        if not self._is_degraded and now >= self._degrades_at:
+        if not self._is_degraded and self.degrades(now):
             self._is_degraded = True
             self.journal.write(Mark(DEGRADED, now))
         numbers = range(self.number, self.number + count)
         self.number += count
         pixels = self.world.pixels(numbers, degraded=self._is_degraded)
+        payloads = self.payloads(numbers, pixels)
         cameras = self.world.cameras(numbers)
         predictions = self.classifier.predict(pixels)
         truths = map(self.world.true_class, numbers)
@@ -133,7 +142,7 @@ class PredictionStream:
                 probabilities=predictions.probabilities[row].tolist(),
                 attributes={"camera": cameras[row]},
                 time=datetime.fromtimestamp(now, UTC),
-                payload=pixels[row].astype(int).tolist(),
+                payload=payloads[row],
                 votes={name: CLASSES[votes[row]] for name, votes in predictions.votes.items()},
             )
             for row, number in enumerate(numbers)

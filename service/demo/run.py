@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from typing import Literal
 
 import numpy as np
 from rich.console import Console
-from rich.live import Live
 
 from service.config.settings import Settings
 from service.demo.children import Children, Stopped
@@ -19,13 +17,13 @@ from service.demo.observer import Observer
 from service.demo.producer import produce
 from service.demo.random_sampling import Recording, random_labels_needed
 from service.demo.report import Measurements, failures, print_report
-from service.demo.stage import FAILED, MISUSED, POLL_SECONDS, Stage, perform, refuse_length
-from service.demo.view import change_line, compact_line, render
+from service.demo.stage import FAILED, MISUSED, Stage, lacks_classifiers, perform, refuse_length
+from service.demo.view import render
+from service.demo.watching import watch
 from service.demo.world import CLASSES, DEGRADED_CAMERA, DEGRADES_AFTER, MODEL, RATE
 from service.domain.errors import ConfigurationError
 from service.telemetry.logs import configure_logs
 
-_LINE_SECONDS = 5.0
 _REPLAYS = 50
 _PARTS_SEED = 1
 """Of the world that both parts share, when each is played by itself."""
@@ -39,8 +37,7 @@ def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
     """
     if refuse_length(seconds, MIN_SECONDS, console):
         return MISUSED
-    if importlib.util.find_spec("sklearn") is None:
-        console.print("The demo needs scikit-learn; run: pip install 'credence[demo]'", markup=False)
+    if lacks_classifiers(console):
         return FAILED
     return perform(lambda stage: Demo(stage).run(), seconds=seconds, seed=seed, console=console)
 
@@ -64,10 +61,13 @@ class Demo:
             with stage.console.status("Starting broker, Redis, labeller, producer and Credence"):
                 self._start(children)
             stage.print_address()
-            if stage.console.is_terminal:
-                self._watch_live(children)
-            else:
-                self._watch_in_lines(children)
+            watch(
+                stage,
+                children,
+                self._observer,
+                goes_on=lambda: time.time() < self._ends_at,
+                frame=lambda: render(self._observer, time.time(), stage.seconds),
+            )
         return self._judge()
 
     def _start(self, children: Children) -> None:
@@ -86,29 +86,6 @@ class Demo:
     @property
     def _ends_at(self) -> float:
         return (self._observer.history.streaming_at or time.time()) + self._stage.seconds
-
-    def _step(self, children: Children) -> None:
-        children.pause(POLL_SECONDS)
-        children.check()
-        self._observer.refresh()
-
-    def _watch_live(self, children: Children) -> None:
-        with Live(console=self._stage.console, auto_refresh=False) as live:
-            while time.time() < self._ends_at:
-                self._step(children)
-                live.update(render(self._observer, time.time(), self._stage.seconds), refresh=True)
-
-    def _watch_in_lines(self, children: Children) -> None:
-        history, findings = self._observer.history, self._observer.findings
-        shown, next_line = 0, time.time()
-        while time.time() < self._ends_at:
-            self._step(children)
-            for moment, line in findings.lines[shown:]:
-                self._stage.print(change_line(moment, line, history.streaming_at))
-            shown = len(findings.lines)
-            if time.time() >= next_line:
-                self._stage.print(compact_line(self._observer, time.time()))
-                next_line += _LINE_SECONDS
 
     def _judge(self) -> int:
         observer = self._observer

@@ -9,35 +9,21 @@ from rich.text import Text
 from service.demo.configuration import MIN_ACCURACY
 from service.demo.metrics import GroupReading
 from service.demo.observer import Observer
+from service.demo.story import CREDENCE
 
 _LOWEST_SHOWN = 0.4
 _BAR_WIDTH = 41
+_STYLES = {CREDENCE: "bold"}
 
 
 def render(observed: Observer, now: float, seconds: float) -> RenderableType:
     """One frame of the live view, of a run of this many seconds."""
-    return Group(_headline(observed, now, seconds), _forest(observed), *_changes(observed))
+    return frame(_headline(observed, now, seconds), observed)
 
 
-def compact_line(observed: Observer, now: float) -> str:
-    """The same in one line, for a log."""
-    events = observed.reading.events
-    parts = [
-        f"{_elapsed(observed, now):3.0f} s",
-        f"{observed.rate:.0f} predictions/s",
-        f"labels {events.get('answered', 0)} of {events.get('issued', 0)} asked",
-    ]
-    parts += [
-        f"{group.group} {group.mean:.1%} [{group.lower:.1%}, {group.upper:.1%}]"
-        for group in observed.reading.groups.values()
-        if group.grouping in ("all", "camera")
-    ]
-    return "  ".join(parts)
-
-
-def change_line(moment: float, line: str, streaming_at: float | None) -> str:
-    """One change, with the time since the stream began."""
-    return f"{moment - (streaming_at or moment):5.1f} s  {line}"
+def frame(headline: RenderableType, observed: Observer) -> RenderableType:
+    """A headline, every group's interval beside the truth, and the story so far."""
+    return Group(headline, _forest(observed), Text(""), *_events(observed))
 
 
 def _elapsed(observed: Observer, now: float) -> float:
@@ -98,8 +84,8 @@ def _bar(group: GroupReading) -> Text:
     return Text("".join(cells), style=style)
 
 
-def _changes(observed: Observer) -> list[Text]:
-    lines = [
-        change_line(moment, line, observed.history.streaming_at) for moment, line in observed.findings.lines
+def _events(observed: Observer) -> list[Text]:
+    streaming_at = observed.history.streaming_at
+    return [
+        Text(event.line(streaming_at), style=_STYLES.get(event.actor, "")) for event in observed.story.events
     ]
-    return [Text(""), *(Text(line, style="bold") for line in lines)]
