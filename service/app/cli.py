@@ -242,6 +242,11 @@ With --labeller me, you label the digits in the browser; the run ends after --la
         help="run the demo of a rare class: one item in 500 is positive",
     )
     demo.add_argument(
+        "--repair",
+        action="store_true",
+        help="after the verdict, repair the camera and show how its estimates recover",
+    )
+    demo.add_argument(
         "--labeller",
         choices=["simulated", "me"],
         default="simulated",

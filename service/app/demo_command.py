@@ -33,6 +33,9 @@ def _refuse_combinations(options: argparse.Namespace) -> None:
     if options.labeller == ME and (options.rare or options.part is not None):
         problem = "you label the whole demo of digits; leave out --rare and the part"
         raise ConfigurationError([(f"--labeller {ME}", problem)])
+    if options.repair and (options.rare or options.labeller == ME or options.part is not None):
+        problem = "only the whole demo of digits with simulated labels has a repair; leave the others out"
+        raise ConfigurationError([("--repair", problem)])
     if options.labels is not None and options.labeller != ME:
         raise ConfigurationError([("--labels", f"the number of your own labels; add --labeller {ME}")])
 
@@ -42,5 +45,6 @@ def _whole(options: argparse.Namespace) -> int:
     if options.labeller == ME:
         labels = _LABELS if options.labels is None else options.labels
         return run_person_demo(labels=labels, seconds=seconds, console=console, seed=seed)
-    run = run_rare_demo if options.rare else run_demo
-    return run(seconds=seconds, console=console, seed=seed)
+    if options.rare:
+        return run_rare_demo(seconds=seconds, console=console, seed=seed)
+    return run_demo(seconds=seconds, console=console, seed=seed, repair=options.repair)

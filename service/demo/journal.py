@@ -20,11 +20,12 @@ from service.domain.arrays import Flags, Floats, Indices
 PRODUCER_FILE = "producer.jsonl"
 LABELLER_FILE = "labeller.jsonl"
 
-PRODUCER_READY, LABELLER_READY, STREAMING, DEGRADED = (
+PRODUCER_READY, LABELLER_READY, STREAMING, DEGRADED, REPAIRED = (
     "producer ready",
     "labeller ready",
     "streaming",
     "degraded",
+    "repaired",
 )
 
 
@@ -210,6 +211,16 @@ class History:
     def degraded_at(self) -> float | None:
         """When the camera degraded."""
         return self.marks.get(DEGRADED)
+
+    @property
+    def repaired_at(self) -> float | None:
+        """When the camera was repaired."""
+        return self.marks.get(REPAIRED)
+
+    @property
+    def changes(self) -> tuple[float, ...]:
+        """When the world changed, ascending."""
+        return tuple(time for time in (self.degraded_at, self.repaired_at) if time is not None)
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Take in new entries of a journal."""

@@ -61,9 +61,8 @@ class Observer:
         if text is not None:
             self.reading = parse(text, now)
             self.answer_counts.append((now, self.reading.events.get("answered", 0)))
-            times = {"streaming_at": self.history.streaming_at, "degraded_at": self.history.degraded_at}
             self.findings.watch(self.reading, self.history.degraded_at)
-            self.story.watch(self.reading, self.findings, **times)
+            self.story.watch(self.reading, self.findings, self.history)
         predictions = len(self.history.stream)
         self._recent_counts.append((now, predictions))
         while self._recent_counts[0][0] < now - _RATE_SECONDS:
@@ -76,4 +75,4 @@ class Observer:
 
     def results(self) -> list[GroupResult]:
         """Every group's newest interval beside the truth."""
-        return group_results(self.reading, self.history.stream, degraded_at=self.history.degraded_at)
+        return group_results(self.reading, self.history.stream, changes=self.history.changes)

@@ -23,12 +23,13 @@ from service.demo.journal import (
     DEGRADED,
     PRODUCER_FILE,
     PRODUCER_READY,
+    REPAIRED,
     STREAMING,
     Journal,
     Mark,
     PredictionsSent,
 )
-from service.demo.process import GO_FILE, Record, StopFlag, parse_arguments, sender
+from service.demo.process import GO_FILE, REPAIR_FILE, Record, StopFlag, parse_arguments, sender
 from service.demo.world import BRIGHTEST, CLASSES, DEGRADES_AFTER, MODEL, RATE, World, item_id, load_split
 from service.domain.arrays import Floats, Indices
 from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
@@ -95,8 +96,10 @@ class PredictionStream:
     journal: Journal
     degrade_after_seconds: float  # when one camera degrades, counted from the start
     number: int = 0  # of the next item
+    is_repaired: Callable[[], bool] = lambda: False  # whether the degraded camera is as before again
     _degrades_at: float = field(default=float("inf"), init=False)
     _is_degraded: bool = field(default=False, init=False)
+    _repaired: bool = field(default=False, init=False)
     _sizes: Iterator[int] = field(default_factory=lambda: cycle(_SIZES), init=False)
 
     def start(self, now: float) -> None:
@@ -107,6 +110,12 @@ class PredictionStream:
     def degrades(self, now: float) -> bool:
         """Whether the camera is to degrade now, at a time in seconds since the epoch."""
         return now >= self._degrades_at
+
+    def _was_repaired(self, now: float) -> bool:
+        if not self._repaired and self.is_repaired():
+            self._repaired = True
+            self.journal.write(Mark(REPAIRED, now))
+        return self._repaired
 
     def payloads(self, _numbers: Sequence[int], pixels: Floats, /) -> list[Any]:
         """What people get to see of each item; `pixels` [n, 8, 8] are what the classifier sees."""
@@ -122,9 +131,10 @@ class PredictionStream:
         if not self._is_degraded and self.degrades(now):
             self._is_degraded = True
             self.journal.write(Mark(DEGRADED, now))
+        is_spoilt = self._is_degraded and not self._was_repaired(now)
         numbers = range(self.number, self.number + count)
         self.number += count
-        pixels = self.world.pixels(numbers, degraded=self._is_degraded)
+        pixels = self.world.pixels(numbers, degraded=is_spoilt)
         payloads = self.payloads(numbers, pixels)
         cameras = self.world.cameras(numbers)
         predictions = self.classifier.predict(pixels)
@@ -207,16 +217,19 @@ def produce(
     first: int = 0,
     path: Path = Path(os.devnull),
     may_begin: Callable[[], bool] = lambda: True,
+    is_repaired: Callable[[], bool] = lambda: False,
 ) -> None:
     """Train, then stream until SIGTERM, with a journal at this path; the labeller has the same seed.
 
-    Items are numbered from `first` on. After a fraction of the seconds a camera degrades, and stays so.
+    Items are numbered from `first` on. After a part of the seconds a camera degrades, until it is repaired.
     """
 
     def trained(journal: Journal) -> PredictionStream:
         digits = load_split(seed)
         classifier = Classifier(digits.training_images, digits.training_classes)
-        return PredictionStream(World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first)
+        return PredictionStream(
+            World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first, is_repaired
+        )
 
     publish(kafka, trained, path=path, may_begin=may_begin)
 
@@ -251,4 +264,5 @@ if __name__ == "__main__":
         seconds=given.seconds,
         path=given.folder / PRODUCER_FILE,
         may_begin=(given.folder / GO_FILE).exists,
+        is_repaired=(given.folder / REPAIR_FILE).exists,
     )

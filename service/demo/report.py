@@ -34,16 +34,18 @@ class GroupResult:
         return self.reading.lower <= self.truth <= self.reading.upper
 
 
-def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None) -> list[GroupResult]:
+def group_results(reading: Reading, stream: Stream, *, changes: Sequence[float]) -> list[GroupResult]:
     """The groups whose truth the demo knows, each with its accuracy at the time of its estimate.
 
-    `degraded_at` is when the camera degraded, in seconds since the epoch; None if it did not yet.
+    `changes` are when the world changed, in seconds since the epoch, ascending: the camera degraded, or was
+    repaired. The truth is that of the predictions between the changes before and after the estimate.
     """
     results: list[GroupResult] = []
     read_at = reading.snapshot_time or reading.time
-    since = None if degraded_at is None or read_at < degraded_at else degraded_at
+    since = max((change for change in changes if change <= read_at), default=None)
+    until = min((change for change in changes if change > read_at), default=None)
     for (grouping, group), believed in reading.groups.items():
-        truth = stream.before(degraded_at if since is None else None).accuracy(grouping, group, since=since)
+        truth = stream.before(until).accuracy(grouping, group, since=since)
         if truth is not None:
             results.append(GroupResult(believed, truth))
     return results

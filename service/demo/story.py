@@ -6,13 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA
-from service.demo.metrics import Findings, GroupReading, Reading, weakest_probability
+from service.demo.journal import History
+from service.demo.metrics import CERTAIN, Findings, GroupReading, Reading, weakest_probability
 from service.demo.world import CAMERAS, DEGRADED_CAMERA, RATE
 
 DEMO, CREDENCE, PEOPLE, YOU = "demo", "Credence", "people", "you"
 """Who does or finds something. What the demo does, Credence has to find out."""
 
 _ALL, _DEGRADED = ("all", "all"), ("camera", DEGRADED_CAMERA)
+RECOVERY = "recovery"
+"""The chapter that ends a run with a repair."""
+
 _MOVED = 0.2
 """Requests have moved if the probability that the next one is for the degraded camera rose by this much."""
 
@@ -40,6 +44,12 @@ class Scene:
     before: Reading  # the last one with estimates from before the camera degraded
     streaming_at: float
     degraded_at: float | None
+    repaired_at: float | None
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether the estimates are of the time since the camera was repaired."""
+        return self.repaired_at is not None and self.reading.snapshot_time >= self.repaired_at
 
     @property
     def labels(self) -> int:
@@ -59,26 +69,41 @@ class Story:
     events: list[Event] = field(default_factory=list)
     first: Reading | None = None  # the first reading with estimates
     _before: Reading | None = None
+    _reported: int = 0
     _chapters: set[str] = field(default_factory=set)
 
-    def watch(
-        self, reading: Reading, findings: Findings, *, streaming_at: float | None, degraded_at: float | None
-    ) -> None:
-        """Read the newest metrics, once the findings have; times are in seconds since the epoch."""
+    def watch(self, reading: Reading, findings: Findings, history: History) -> None:
+        """Read the newest metrics, once the findings have."""
+        streaming_at, degraded_at, repaired_at = (
+            history.streaming_at,
+            history.degraded_at,
+            history.repaired_at,
+        )
         if streaming_at is None:
             return
-        self._add("start", streaming_at, DEMO, _START)
-        if degraded_at is not None:
-            self._add("degradation", degraded_at, DEMO, _DEGRADATION)
+        for time, done in ((streaming_at, _START), (degraded_at, _DEGRADATION), (repaired_at, _REPAIR)):
+            if time is not None:
+                self._add(done, time, DEMO, done)
         if not reading.groups.keys() >= {_ALL, _DEGRADED}:
             return
         self.first = self.first or reading
         if degraded_at is None or reading.snapshot_time < degraded_at:
             self._before = reading
-        scene = Scene(reading, findings, self.first, self._before or self.first, streaming_at, degraded_at)
+        before = self._before or self.first
+        scene = Scene(reading, findings, self.first, before, streaming_at, degraded_at, repaired_at)
         for name, (actor, tell) in _CHAPTERS.items():
             if name not in self._chapters and (text := tell(scene)) is not None:
                 self._add(name, reading.time, self.people if actor == PEOPLE else actor, text)
+
+    def new_events(self) -> list[Event]:
+        """The events since the last call."""
+        new = self.events[self._reported :]
+        self._reported = len(self.events)
+        return new
+
+    def has(self, chapter: str) -> bool:
+        """Whether a chapter has been told."""
+        return chapter in self._chapters
 
     def _add(self, chapter: str, time: float, actor: str, text: str) -> None:
         if chapter not in self._chapters:
@@ -88,6 +113,8 @@ class Story:
 
 _START = f"streams {RATE} predictions a second: handwritten digits, from the cameras {' and '.join(CAMERAS)}"
 _DEGRADATION = f"degrades {DEGRADED_CAMERA} with noise and blur; Credence does not know it"
+
+_REPAIR = f"repairs {DEGRADED_CAMERA}; Credence does not know it"
 
 
 def _first(scene: Scene) -> str | None:
@@ -161,6 +188,22 @@ def _date(scene: Scene) -> str | None:
     return f"dates the change to {found:.1f} s; it happened at {true:.1f} s"
 
 
+def _no_drift(scene: Scene) -> str | None:
+    if not scene.is_repaired or scene.findings.drifted_at is None or _DEGRADED in scene.reading.drifted:
+        return None
+    return f"sees no drift of {DEGRADED_CAMERA} any more"
+
+
+def _recovery(scene: Scene) -> str | None:
+    camera = scene.reading.groups[_DEGRADED]
+    if not scene.is_repaired or camera.below > 1 - CERTAIN:
+        return None
+    return (
+        f"finds {DEGRADED_CAMERA} above {MIN_ACCURACY:.0%} again, with probability {1 - camera.below:.2f}: "
+        f"{interval(camera)}"
+    )
+
+
 _CHAPTERS: dict[str, tuple[str, Callable[[Scene], str | None]]] = {
     "first estimates": (CREDENCE, _first),
     "request": (CREDENCE, _request),
@@ -172,6 +215,8 @@ _CHAPTERS: dict[str, tuple[str, Callable[[Scene], str | None]]] = {
     "below": (CREDENCE, _below),
     "confirmation": (CREDENCE, _confirmation),
     "date": (CREDENCE, _date),
+    "no drift": (CREDENCE, _no_drift),
+    RECOVERY: (CREDENCE, _recovery),
 }
 
 

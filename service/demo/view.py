@@ -9,11 +9,9 @@ from rich.text import Text
 from service.demo.configuration import MIN_ACCURACY
 from service.demo.metrics import GroupReading
 from service.demo.observer import Observer
-from service.demo.story import CREDENCE
 
 _LOWEST_SHOWN = 0.4
 _BAR_WIDTH = 41
-_STYLES = {CREDENCE: "bold"}
 
 
 def render(observed: Observer, now: float, seconds: float) -> RenderableType:
@@ -22,8 +20,8 @@ def render(observed: Observer, now: float, seconds: float) -> RenderableType:
 
 
 def frame(headline: RenderableType, observed: Observer) -> RenderableType:
-    """A headline, every group's interval beside the truth, and the story so far."""
-    return Group(headline, _forest(observed), Text(""), *_events(observed))
+    """A headline, and every group's interval beside the truth."""
+    return Group(headline, _forest(observed))
 
 
 def _elapsed(observed: Observer, now: float) -> float:
@@ -82,10 +80,3 @@ def _bar(group: GroupReading) -> Text:
     cells[column(group.mean)] = "●"
     style = "red" if group.upper < MIN_ACCURACY else "yellow" if group.mean < MIN_ACCURACY else "green"
     return Text("".join(cells), style=style)
-
-
-def _events(observed: Observer) -> list[Text]:
-    streaming_at = observed.history.streaming_at
-    return [
-        Text(event.line(streaming_at), style=_STYLES.get(event.actor, "")) for event in observed.story.events
-    ]

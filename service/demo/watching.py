@@ -1,8 +1,9 @@
-"""Shows a run in the terminal while it goes on: a live view, or a line for each event."""
+"""Shows a run while it goes on: a line for each event, and below them a live view in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from rich.console import RenderableType
 from rich.live import Live
@@ -23,31 +24,26 @@ def watch(
     """Observe and show a run as long as it goes on.
 
     Args:
-        stage: of the run. Its console shows frames if it is a terminal, else the events of the story.
+        stage: of the run. Its console shows every event of the story; a terminal, frames below them too.
         children: processes of the run.
-        observer: is refreshed before each look.
+        observer: is refreshed at each look.
         goes_on: asked before each look.
-        frame: what the live view shows now.
+        frame: what a terminal shows now.
 
     Raises:
         ChildDiedError: a process ended.
         Stopped: a signal came.
     """
-    if not stage.console.is_terminal:
-        shown = 0
+    with (
+        Live(console=stage.console, auto_refresh=False)
+        if stage.console.is_terminal
+        else nullcontext() as live
+    ):
         while goes_on():
-            _look(children, observer)
-            for event in observer.story.events[shown:]:
+            children.pause(POLL_SECONDS)
+            children.check()
+            observer.refresh()
+            for event in observer.story.new_events():
                 stage.print(event.line(observer.history.streaming_at))
-            shown = len(observer.story.events)
-        return
-    with Live(console=stage.console, auto_refresh=False) as live:
-        while goes_on():
-            _look(children, observer)
-            live.update(frame(), refresh=True)
-
-
-def _look(children: Children, observer: Observer) -> None:
-    children.pause(POLL_SECONDS)
-    children.check()
-    observer.refresh()
+            if live is not None:
+                live.update(frame(), refresh=True)

@@ -17,7 +17,6 @@ from service.demo.observer import Observer
 from service.demo.process import StopFlag
 from service.demo.run import run_demo
 from service.demo.stage import MISUSED
-from service.demo.story import Event
 from service.demo.view import render
 
 
@@ -104,7 +103,6 @@ def test_a_signal_ends_a_wait_and_goes_back_to_its_former_handler_afterwards() -
 def observed(folder: Path) -> Observer:
     seen = Observer(folder, monitoring_port=1)
     seen.history.add([Mark("streaming", 100.0), PredictionsSent(101.0, ["dock"], ["3"], [0.9], [True])])
-    seen.story.events.append(Event(136.0, "demo", "degrades dock"))
     dock = GroupReading("camera", "dock", lower=0.2, mean=0.7, upper=0.75, share=0.25, labels=40, below=0.99)
     hidden = GroupReading(
         "score_bin", "[0.9,1]", lower=0.9, mean=0.95, upper=1.0, share=0.5, labels=20, below=0
@@ -120,7 +118,7 @@ def observed(folder: Path) -> Observer:
     return seen
 
 
-def test_the_live_view_shows_intervals_truth_labels_and_what_changed(tmp_path: Path) -> None:
+def test_the_live_view_shows_intervals_truth_and_labels(tmp_path: Path) -> None:
     output = io.StringIO()
     Console(file=output, width=120).print(render(observed(tmp_path), 140.0, 90.0))
     text = output.getvalue()
@@ -130,5 +128,4 @@ def test_the_live_view_shows_intervals_truth_labels_and_what_changed(tmp_path: P
     assert "2 reissued" in text
     assert "20.0% - 75.0%" in text
     assert "68.0%" in text
-    assert "36.0 s  demo      degrades dock" in text
     assert "[0.9,1]" not in text

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from service.demo.configuration import WEAKEST_CAMERA
+from service.demo.journal import STREAMING, History, Mark
 from service.demo.metrics import Findings, GroupReading, Reading
-from service.demo.story import YOU, Event, Story
+from service.demo.story import RECOVERY, YOU, Event, Story
 
 BEGAN, DEGRADED = 1_000.0, 1_036.0
 DOCK, NEXT = ("camera", "dock"), (WEAKEST_CAMERA, "dock")
@@ -36,6 +37,15 @@ def reading(
     )
 
 
+def history(**marks: float | None) -> History:
+    """A history that began, and has these marks."""
+    found = History()
+    found.add(
+        [Mark(STREAMING, BEGAN), *(Mark(name, time) for name, time in marks.items() if time is not None)]
+    )
+    return found
+
+
 def events_of(
     *readings: Reading, degraded_at: float | None = None, story: Story | None = None
 ) -> list[Event]:
@@ -44,7 +54,7 @@ def events_of(
     for each in readings:
         known = degraded_at if degraded_at is not None and each.time >= degraded_at else None
         findings.watch(each, known)
-        story.watch(each, findings, streaming_at=BEGAN, degraded_at=known)
+        story.watch(each, findings, history(degraded=known))
     return story.events
 
 
@@ -58,7 +68,7 @@ def test_an_event_is_one_line_with_its_seconds_and_who_did_it() -> None:
 
 def test_nothing_happens_before_the_stream_begins() -> None:
     story = Story()
-    story.watch(Reading(time=1.0), Findings(), streaming_at=None, degraded_at=None)
+    story.watch(Reading(time=1.0), Findings(), History())
     assert story.events == []
 
 
@@ -75,6 +85,13 @@ def test_requests_labels_and_a_narrower_interval_are_each_reported_once() -> Non
         "gave the first label; the metrics count it",
         "needs 40 labels to halve the interval: 90.0% (95% CI 86.0-94.0%)",
     ]
+
+
+def test_an_event_is_new_once() -> None:
+    story = Story()
+    story.watch(reading(1_006.0), Findings(), history())
+    assert story.new_events() == story.events
+    assert story.new_events() == []
 
 
 def test_labels_are_given_by_you_if_it_is_you_who_labels() -> None:
@@ -134,3 +151,29 @@ def test_estimates_from_before_the_degradation_find_nothing() -> None:
 )
 def test_what_credence_finds_is_an_event(changes: dict[str, object], text: str) -> None:
     assert after(**changes) == text
+
+
+def repaired_story(**changes: object) -> Story:
+    """The story of a camera that had drifted, after a reading since its repair."""
+    story, findings = Story(), Findings()
+    findings.drifted_at = 1_041.0
+    known = history(degraded=DEGRADED, repaired=1_090.0)
+    drifted = replace(reading(1_080.0), drifted={DOCK: 0.3})
+    story.watch(drifted, findings, history(degraded=DEGRADED))
+    story.watch(replace(reading(1_096.0), **changes), findings, known)  # type: ignore[arg-type] - by name
+    return story
+
+
+def test_a_repair_is_an_event_and_its_recovery_ends_the_story() -> None:
+    story = repaired_story()
+    assert [event.text for event in story.events[-3:]] == [
+        "repairs dock; Credence does not know it",
+        "sees no drift of dock any more",
+        "finds dock above 80% again, with probability 1.00: 90.0% (95% CI 85.0-95.0%)",
+    ]
+    assert story.has(RECOVERY)
+
+
+def test_a_camera_that_is_still_below_the_minimum_has_not_recovered() -> None:
+    groups = reading(0.0, dock=0.7, below=0.8).groups
+    assert not repaired_story(groups=groups, drifted={DOCK: 0.3}).has(RECOVERY)

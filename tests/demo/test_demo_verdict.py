@@ -170,13 +170,24 @@ def test_an_estimate_is_held_against_the_world_of_its_moment(taken_at: float, tr
     dock = {("camera", "dock"): group("camera", "dock", 0.9)}
     estimate = replace(reading(), groups=dock, snapshot_time=taken_at)
     worse = replace(some_predictions(), correct=np.array([True, True, False]))
-    (found,) = group_results(estimate, worse, degraded_at=5.0)
+    (found,) = group_results(estimate, worse, changes=[5.0])
     assert found.truth == truth
+
+
+def test_an_estimate_between_two_changes_is_held_against_the_world_between_them() -> None:
+    dock = {("camera", "dock"): group("camera", "dock", 0.9)}
+    worse = replace(
+        Stream.concatenate([some_predictions(), some_predictions()]),
+        times=np.array([0.0, 0.0, 10.0, 10.0, 20.0, 20.0]),
+        correct=np.array([True, True, False, True, True, True]),
+    )
+    (found,) = group_results(replace(reading(), groups=dock, snapshot_time=11.0), worse, changes=[5.0, 15.0])
+    assert found.truth == 0.0
 
 
 def test_groups_whose_truth_the_demo_does_not_know_are_not_judged() -> None:
     odd = replace(reading(), groups={("score_bin", "[0.9,1]"): group("score_bin", "[0.9,1]", 0.9)})
-    assert group_results(odd, stream(), degraded_at=None) == []
+    assert group_results(odd, stream(), changes=[]) == []
 
 
 def test_history_keeps_the_first_request_and_first_answers_alone() -> None:

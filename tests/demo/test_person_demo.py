@@ -161,6 +161,8 @@ def test_too_few_labels_and_impossible_lengths_are_refused(labels: int, seconds:
     [
         (["--labeller", "me", "--rare"], "--labeller me: you label the whole demo of digits"),
         (["producer", "--labeller", "me"], "--labeller me: you label the whole demo of digits"),
+        (["--repair", "--rare"], "--repair: only the whole demo of digits"),
+        (["--repair", "--labeller", "me"], "--repair: only the whole demo of digits"),
         (["--labels", "20"], "--labels: the number of your own labels; add --labeller me"),
     ],
 )
