@@ -132,11 +132,11 @@ def parse(text: str, now: float) -> Reading:
     )
 
 
-def fetch(port: int) -> str | None:
-    """The text of `/metrics` on this machine, or None if it is not served now."""
+def fetch(port: int, path: str = "/metrics") -> str | None:
+    """The text that is served at a path on this machine, or None if it is not served now."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
     try:
-        connection.request("GET", "/metrics", headers={"Accept": "text/plain"})
+        connection.request("GET", path, headers={"Accept": "text/plain"})
         response = connection.getresponse()
         body = response.read()
     except (OSError, http.client.HTTPException):

@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import pytest
-from office import V1, Caller
+from harness import wait_for
+from office import V1, Caller, Told
 
 from service.demo.world import World, item_number, load_split
 
@@ -48,20 +50,30 @@ class Run:
         assert reply.status == 204
         self._cookie = reply.headers["set-cookie"].partition(";")[0]
 
-    def call(self, path: str, body: dict[str, Any]) -> Any:
+    def call(self, path: str, body: dict[str, Any]) -> Told:
         """Make a call of the page."""
         return self._caller.call("POST", V1 + path, body, Cookie=self._cookie, **SAME_ORIGIN)
+
+    def claim(self, most: int) -> list[dict[str, Any]]:
+        """Requests to label; as on the page, the call is repeated until Credence has reached its servers."""
+
+        def reply() -> Told | None:
+            told = self.call("/claims", {"most": most, "wait_seconds": 20})
+            return None if told.status == HTTPStatus.SERVICE_UNAVAILABLE else told
+
+        found: Told = wait_for(reply, seconds=READ_SECONDS, what="claims")
+        return found.claims
 
     def label(self, count: int) -> list[dict[str, Any]]:
         """Claim and answer this many requests as the truth is; what was shown of each."""
         shown: list[dict[str, Any]] = []
         while len(shown) < count:
-            for claim in self.call("/claims", {"most": count - len(shown), "wait_seconds": 20}).claims:
+            for claim in self.claim(count - len(shown)):
                 request = claim["request"]
                 path = f"/models/{claim['model']}/requests/{claim['request_id']}/answer"
                 truth = self._world.true_class(item_number(request["item_id"]))
                 reply = self.call(path, {"claim_id": claim["claim_id"], "true_class": truth})
-                assert reply.status == 200, reply.body
+                assert reply.status == HTTPStatus.ACCEPTED, reply.body
                 shown.append(request)
         return shown
 

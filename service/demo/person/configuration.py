@@ -13,6 +13,7 @@ from service.demo.world import MODEL
 
 TEAM = "you"
 FEWEST_LABELS = 10
+LABEL_PATH = "/label/"
 
 _TICK_SECONDS = 2.5
 """Two of a window of drift. A person sees soon what a label changed."""
@@ -38,7 +39,7 @@ class Desk:
     @property
     def url(self) -> str:
         """Address of the labelling page."""
-        return f"http://127.0.0.1:{self.port}/label/"
+        return f"http://127.0.0.1:{self.port}{LABEL_PATH}"
 
 
 def person_configuration(

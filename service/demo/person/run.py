@@ -9,9 +9,10 @@ from rich.text import Text
 
 from service.demo.children import Children, Stopped
 from service.demo.configuration import MIN_SECONDS
+from service.demo.metrics import fetch
 from service.demo.observer import Observer
 from service.demo.person.answers import Answers
-from service.demo.person.configuration import FEWEST_LABELS, Desk, person_configuration
+from service.demo.person.configuration import FEWEST_LABELS, LABEL_PATH, Desk, person_configuration
 from service.demo.person.producer import DEGRADE_FILE
 from service.demo.person.report import print_person_report
 from service.demo.report import finding_times, print_numbers
@@ -91,6 +92,10 @@ class PersonDemo:
         stage.start_credence(children, config)
         stage.go()
         stage.wait_for(children, observer.is_credence_served, what="credence run")
+        stage.wait_for(children, self._is_page_served, what="the labelling page")
+
+    def _is_page_served(self) -> bool:
+        return fetch(self._desk.port, LABEL_PATH) is not None
 
     def _goes_on(self) -> bool:
         """Degrade the camera when it is time; whether labels, or estimates from all of them, are missing."""
