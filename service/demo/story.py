@@ -131,10 +131,12 @@ def _label(scene: Scene) -> str | None:
 
 
 def _half(scene: Scene) -> str | None:
-    now, first = scene.reading.groups[_ALL], scene.first.groups[_ALL]
-    if not scene.labels or now.upper - now.lower > (first.upper - first.lower) / 2:
+    groups = (reading.groups[_ALL] for reading in (scene.reading, scene.first))
+    now, first = (100 * (group.upper - group.lower) for group in groups)
+    if not scene.labels or now > first / 2:
         return None
-    return f"needs {scene.labels} labels to halve the interval: {interval(now)}"
+    estimate = interval(scene.reading.groups[_ALL])
+    return f"narrows the interval from {first:.0f} to {now:.0f} points with {scene.labels} labels: {estimate}"
 
 
 def _drift(scene: Scene) -> str | None:

@@ -83,7 +83,7 @@ def test_requests_labels_and_a_narrower_interval_are_each_reported_once() -> Non
     assert texts(reading(1_006.0), wide, wide, narrow, narrow)[2:] == [
         "requests the first labels",
         "gave the first label; the metrics count it",
-        "needs 40 labels to halve the interval: 90.0% (95% CI 86.0-94.0%)",
+        "narrows the interval from 20 to 8 points with 40 labels: 90.0% (95% CI 86.0-94.0%)",
     ]
 
 
