@@ -17,7 +17,7 @@ HOLD_SECONDS = 9.0
 """How long the end is shown before it begins again."""
 
 THRESHOLD = 0.8
-LOWEST = 0.4
+LOWEST = 0.2
 WIDTH, MARGIN = 960, 24
 RIGHT = WIDTH - MARGIN
 BARS_LEFT, BARS_WIDTH = 150, 560
@@ -169,7 +169,7 @@ def _x(accuracy: float) -> float:
 
 def _axis(top: float, rows: int) -> Iterator[str]:
     yield _text("accuracy", MARGIN, top - 10, "soft")
-    for accuracy in (LOWEST, 0.6, THRESHOLD, 1.0):
+    for accuracy in (LOWEST, 0.4, 0.6, THRESHOLD, 1.0):
         yield _text(f"{accuracy:.0%}", _x(accuracy), top - 10, "soft", anchor="middle")
     yield _text("mean, 95% interval", RIGHT, top - 10, "soft", anchor="end")
     x = _x(THRESHOLD)
