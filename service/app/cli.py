@@ -224,9 +224,10 @@ def _add_files(parser: argparse.ArgumentParser, directory: str) -> None:
 def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
     about = """\
 Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
-cameras half-way, and watch Credence detect it with few labels. With --rare, one transaction in 500 is fraud,
-and the recall of a classifier is estimated from 200 labels: chosen by the policy adaptive, and at random.
-With --labeller me, you label the digits in the browser; the run ends after --labels labels, or at Ctrl-C."""
+cameras after a third of the time, and watch Credence detect it with few labels. With --rare, one transaction
+in 500 is fraud, and the recall of a classifier is estimated from 200 labels: chosen by the policy adaptive,
+and at random. With --labeller me, you label the digits in the browser; the run ends after --labels labels, or
+at Ctrl-C."""
     text = "run a demo with a real classifier, and its own broker and Redis"
     demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
     demo.add_argument(
