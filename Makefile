@@ -12,13 +12,13 @@ WORKERS ?= 4
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stack test-kubernetes fuzz soak reliability check docs benchmarks screenshots vendor clean
+.PHONY: help demo test test-stack test-kubernetes fuzz soak reliability check docs benchmarks screenshots recording vendor clean
 
 help:            ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, a real Redis (DEMO_SECONDS=90)
-	$(BIN)/credence demo
+demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, a real Redis (DEMO_SECONDS=90); label it yourself: LABELLER=me
+	$(BIN)/credence demo $(if $(LABELLER),--labeller $(LABELLER))
 
 test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults, the loop over real wire protocols included (WORKERS=4)
 	$(PYTEST)
@@ -48,7 +48,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
-	$(BIN)/mypy docs/screenshots.py docs/house.py
+	$(BIN)/mypy docs/screenshots.py docs/house.py docs/recording.py
 	$(BIN)/mypy -p deploy.grafana
 	$(BIN)/mypy -p helm
 	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py deploy/image/healthcheck.py
@@ -93,6 +93,9 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, estimates, scrapes, curve
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
 	$(BIN)/python -m docs.screenshots
+
+recording: $(VENV)/dev.installed  ## play the demo, and record it as an animated picture in docs/images
+	$(BIN)/python -m docs.recording
 
 vendor:          ## fetch the status page's plotting library again, with npm (D3=7.9.0)
 	folder=$$(mktemp -d) && cd $$folder && npm pack --silent d3@$(D3) && tar xzf d3-$(D3).tgz && \

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import secrets
 import tempfile
@@ -11,20 +10,19 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
-from PIL import Image
 
 from service.app.setup_commands import new_label_key
 from service.config.loader import load_settings
 from service.demo.children import Children
+from service.demo.person.pictures import picture_uri
 from service.demo.process import sender
 from service.demo.servers import free_port
-from service.demo.world import BRIGHTEST, World, item_id, item_number, load_split
+from service.demo.world import World, item_id, item_number, load_split
 from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
 from service.kafka.clients import build_producer
 
@@ -110,14 +108,11 @@ def _predictions() -> Iterator[Prediction]:
     world = World(SEED, load_split(SEED))
     rng = np.random.default_rng(SEED)
     for number, pixels in enumerate(world.pixels(range(ITEMS), degraded=False)):
-        content = BytesIO()
-        shades = (255 - pixels.reshape(8, 8) / BRIGHTEST * 255).clip(0, 255).astype(np.uint8)
-        Image.fromarray(shades).save(content, "png")
         yield Prediction(
             model=MODEL,
             item_id=item_id(number),
             predicted_class=world.true_class(number),
             score=round(float(rng.uniform(0.6, 1.0)), 3),
             time=datetime.now(UTC),
-            payload=f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}",
+            payload=picture_uri(pixels),
         )

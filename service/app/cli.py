@@ -227,8 +227,10 @@ def _add_files(parser: argparse.ArgumentParser, directory: str) -> None:
 def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
     about = """\
 Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
-cameras half-way, and watch Credence detect it with few labels. With --rare, one transaction in 500 is fraud,
-and the recall of a classifier is estimated from 200 labels: chosen by the policy adaptive, and at random."""
+cameras after a third of the time, and watch Credence detect it with few labels. With --rare, one transaction
+in 500 is fraud, and the recall of a classifier is estimated from 200 labels: chosen by the policy adaptive,
+and at random. With --labeller me, you label the digits in the browser; the run ends after --labels labels, or
+at Ctrl-C."""
     text = "run a demo with a real classifier, and its own broker and Redis"
     demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
     demo.add_argument(
@@ -244,10 +246,28 @@ and the recall of a classifier is estimated from 200 labels: chosen by the polic
         help="run the demo of a rare class: one item in 500 is positive",
     )
     demo.add_argument(
+        "--repair",
+        action="store_true",
+        help="after the verdict, repair the camera and show how its estimates recover",
+    )
+    demo.add_argument(
+        "--labeller",
+        choices=["simulated", "me"],
+        default="simulated",
+        help="who labels: a simulated labeller, or you, in the browser (default: simulated)",
+    )
+    demo.add_argument(
+        "--labels",
+        type=int,
+        metavar="N",
+        help="with --labeller me: end after this many labels (default: 60)",
+    )
+    demo.add_argument(
         "--seconds",
         type=float,
         default=os.environ.get("DEMO_SECONDS", "90"),
-        help="length of the stream (default: $DEMO_SECONDS, else 90)",
+        help="length of the stream; with --labeller me, it sets windows and half-lives alone (default: "
+        "$DEMO_SECONDS, else 90)",
     )
     demo.add_argument(
         "--seed",

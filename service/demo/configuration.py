@@ -53,15 +53,15 @@ class Places:
         }
 
 
-def configuration(places: Places, *, seconds: float, seed: int) -> dict[str, Any]:
+def configuration(places: Places, *, seconds: float, seed: int, more_seconds: float = 0.0) -> dict[str, Any]:
     """The configuration of a run of this many seconds, for which budgets and the half-life are sized.
 
-    `seed` is of Thompson sampling and of which items are drawn.
+    `seed` is of Thompson sampling and of which items are drawn. Labels are also there for `more_seconds`.
     """
     tick_seconds = min(_DEFAULT_TICK_SECONDS, seconds / _FEWEST_TICKS)
     asking = {
         "policy": "thompson",
-        "budget": {"labels": round(_LABELS_PER_SECOND * seconds)},
+        "budget": {"labels": round(_LABELS_PER_SECOND * (seconds + more_seconds))},
         "max_in_flight": round(_LABELS_PER_SECOND * tick_seconds),
         # Short, so that late answers happen in the run.
         "lease_seconds": 6,

@@ -20,11 +20,12 @@ from service.domain.arrays import Flags, Floats, Indices
 PRODUCER_FILE = "producer.jsonl"
 LABELLER_FILE = "labeller.jsonl"
 
-PRODUCER_READY, LABELLER_READY, STREAMING, DEGRADED = (
+PRODUCER_READY, LABELLER_READY, STREAMING, DEGRADED, REPAIRED = (
     "producer ready",
     "labeller ready",
     "streaming",
     "degraded",
+    "repaired",
 )
 
 
@@ -72,7 +73,18 @@ class LabelSent(msgspec.Struct, frozen=True, tag="answered"):
     true_class: str | None = None  # as the label has it
 
 
-Entry = Mark | PredictionsSent | TransactionsSent | RequestReceived | LabelSent
+class LabelGiven(msgspec.Struct, frozen=True, tag="given"):
+    """A label of the person in front of the demo, beside the truth."""
+
+    time: float  # when it was read, seconds since the epoch
+    request_id: str
+    kind: str
+    true_class: str | None  # as the label has it
+    truth: str
+    camera: str  # which took the image
+
+
+Entry = Mark | PredictionsSent | TransactionsSent | RequestReceived | LabelSent | LabelGiven
 
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode
@@ -181,6 +193,7 @@ class History:
         self.marks: dict[str, float] = {}  # by name, when a process came there
         self.first_request_at: float | None = None
         self.answer_times: list[float] = []  # of the first answer to each request, ascending
+        self.given: list[LabelGiven] = []  # by the person in front of the demo
         self._parts: list[Stream] = []
 
     @property
@@ -199,6 +212,16 @@ class History:
         """When the camera degraded."""
         return self.marks.get(DEGRADED)
 
+    @property
+    def repaired_at(self) -> float | None:
+        """When the camera was repaired."""
+        return self.marks.get(REPAIRED)
+
+    @property
+    def changes(self) -> tuple[float, ...]:
+        """When the world changed, ascending."""
+        return tuple(time for time in (self.degraded_at, self.repaired_at) if time is not None)
+
     def add(self, entries: Iterable[Entry]) -> None:
         """Take in new entries of a journal."""
         for entry in entries:
@@ -209,6 +232,8 @@ class History:
                     self.first_request_at = self.first_request_at or entry.time
                 case LabelSent(is_first=True):
                     self.answer_times.append(entry.time)
+                case LabelGiven():
+                    self.given.append(entry)
                 case Mark():
                     self.marks[entry.name] = entry.time
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA
+from service.demo.configuration import WEAKEST_CAMERA
 from service.demo.world import CAMERAS, DEGRADED_CAMERA, MODEL
 
 _TIMEOUT_SECONDS = 2.0
@@ -25,6 +25,8 @@ _ESTIMATES = {
     "below": "credence_group_accuracy_below_threshold_probability",
 }
 """Metrics of a group, by the fields of `GroupReading`, in their order."""
+
+_CHANGED_AT = "credence_group_confirmed_change_timestamp_seconds"
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,14 @@ class Reading:
     confirmed: frozenset[tuple[str, str]] = frozenset()
     # probability of being among the extreme groups, by (assessment, group)
     extremes: dict[tuple[str, str], float] = field(default_factory=dict)
+    # probability that the next label request goes to the group, by (assessment, group)
+    next_requests: dict[tuple[str, str], float] = field(default_factory=dict)
     # drift scores of the drifted groups, by (grouping, group)
     drifted: dict[tuple[str, str], float] = field(default_factory=dict)
+    # accuracy expected from recent scores, without labels of the group, by (grouping, group)
+    expected: dict[tuple[str, str], float] = field(default_factory=dict)
+    # when a confirmed change of the group most likely began, seconds since the epoch, by (grouping, group)
+    changed_at: dict[tuple[str, str], float] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)  # of label requests, over all assessments, by event
     open: int = 0  # requests in flight
     budgets: dict[str, int] = field(default_factory=dict)  # labels that remain, by assessment
@@ -87,9 +95,12 @@ def parse(text: str, now: float) -> Reading:
             values[labels["grouping"], labels["group"]] += value
         return values
 
+    def by_assessment(name: str) -> dict[tuple[str, str], float]:
+        return {(labels["assessment"], labels["group"]): value for labels, value in samples[name]}
+
     estimates = {field: by_group(name) for field, name in _ESTIMATES.items()}
     scores = by_group("credence_group_drift_score")
-    confirmed = ("credence_group_evidence_confirmed", "credence_group_confirmed_change_timestamp_seconds")
+    confirmed = ("credence_group_evidence_confirmed", _CHANGED_AT)
     events: dict[str, int] = defaultdict(int)
     for labels, value in samples["credence_requests_total"]:
         events[labels["event"]] += int(value)
@@ -106,11 +117,11 @@ def parse(text: str, now: float) -> Reading:
             for labels, value in samples[name]
             if labels.get("kind", "below_threshold") == "below_threshold" and value
         ),
-        extremes={
-            (labels["assessment"], labels["group"]): value
-            for labels, value in samples["credence_assessment_group_extreme_probability"]
-        },
+        extremes=by_assessment("credence_assessment_group_extreme_probability"),
+        next_requests=by_assessment("credence_assessment_group_next_probability"),
         drifted={key: scores[key] for key, drifted in by_group("credence_group_drifted").items() if drifted},
+        expected=by_group("credence_group_expected_accuracy_ratio"),
+        changed_at=by_group(_CHANGED_AT),
         events=dict(events),
         open=total("credence_requests_open"),
         budgets={
@@ -139,46 +150,27 @@ CERTAIN = 0.9  # probability above which the demo says that Credence has found s
 
 
 class Findings:
-    """Remembers when each thing was first found, in seconds since the epoch, and lines to show."""
+    """Remembers when each thing was first found, in seconds since the epoch."""
 
     def __init__(self) -> None:
         self.drifted_at: float | None = None  # the degraded camera's traffic has drifted, without labels
         self.weakest_at: float | None = None  # it is the weakest camera
         self.below_at: float | None = None  # it is below the minimum accuracy
         self.confirmed_at: float | None = None  # evidence confirms that, or that it has declined
-        self.lines: list[tuple[float, str]] = []
-        self._is_answered, self._is_degraded = False, False
 
     def watch(self, reading: Reading, degraded_at: float | None) -> None:
         """Read the newest metrics; estimates from before the camera degraded find nothing."""
+        if degraded_at is None or reading.snapshot_time < degraded_at:
+            return
         now, key = reading.time, ("camera", DEGRADED_CAMERA)
-        if reading.events.get("answered") and not self._is_answered:
-            self._is_answered = True
-            self.lines.append((now, "the first label came back and is in the metrics"))
-        if degraded_at is None:
-            return
-        if not self._is_degraded:
-            self._is_degraded = True
-            self.lines.append((degraded_at, f"{DEGRADED_CAMERA} degraded (the demo knows)"))
-        if reading.snapshot_time < degraded_at:
-            return
-        if self.drifted_at is None and (score := reading.drifted.get(key)) is not None:
+        if self.drifted_at is None and key in reading.drifted:
             self.drifted_at = now
-            self._find(now, f"{DEGRADED_CAMERA} drifted, without labels (drift score {score:.2f})")
         if self.weakest_at is None and is_weakest(reading):
             self.weakest_at = now
-            probability = weakest_probability(reading)
-            self._find(now, f"{DEGRADED_CAMERA} is the weakest camera with probability {probability:.2f}")
-        below = reading.groups[key].below if key in reading.groups else 0.0
-        if self.below_at is None and below > CERTAIN:
+        if self.below_at is None and key in reading.groups and reading.groups[key].below > CERTAIN:
             self.below_at = now
-            self._find(now, f"{DEGRADED_CAMERA} fell below {MIN_ACCURACY:.0%} with probability {below:.2f}")
         if self.confirmed_at is None and key in reading.confirmed:
             self.confirmed_at = now
-            self._find(now, f"evidence confirms that {DEGRADED_CAMERA} got worse")
-
-    def _find(self, moment: float, line: str) -> None:
-        self.lines.append((moment, f"{line} (Credence found)"))
 
 
 def weakest_probability(reading: Reading) -> float:

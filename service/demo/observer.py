@@ -16,17 +16,19 @@ from service.demo.journal import (
 )
 from service.demo.metrics import Findings, Reading, fetch, parse
 from service.demo.report import GroupResult, group_results
+from service.demo.story import PEOPLE, Story
 
 _TRUTH_SECONDS = 1.0
 _RATE_SECONDS = 3.0
 
 
 class Observer:
-    """Gathers what happened and what Credence estimates."""
+    """Gathers what happened and what Credence estimates; `people` are those who give the labels."""
 
-    def __init__(self, folder: Path, monitoring_port: int) -> None:
+    def __init__(self, folder: Path, monitoring_port: int, *, people: str = PEOPLE) -> None:
         self.history = History()
         self.findings = Findings()
+        self.story = Story(people)
         self.reading = Reading(time=time.time())
         self.answer_counts: list[tuple[float, int]] = []  # answers in the metrics, by time
         self.rate = 0.0  # recent predictions per second
@@ -60,6 +62,7 @@ class Observer:
             self.reading = parse(text, now)
             self.answer_counts.append((now, self.reading.events.get("answered", 0)))
             self.findings.watch(self.reading, self.history.degraded_at)
+            self.story.watch(self.reading, self.findings, self.history)
         predictions = len(self.history.stream)
         self._recent_counts.append((now, predictions))
         while self._recent_counts[0][0] < now - _RATE_SECONDS:
@@ -72,4 +75,4 @@ class Observer:
 
     def results(self) -> list[GroupResult]:
         """Every group's newest interval beside the truth."""
-        return group_results(self.reading, self.history.stream, degraded_at=self.history.degraded_at)
+        return group_results(self.reading, self.history.stream, changes=self.history.changes)

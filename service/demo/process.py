@@ -13,6 +13,7 @@ from typing import Any
 from service.config.loader import load_settings
 
 GO_FILE = "go"  # the producer streams as soon as a file of this name is in the folder
+REPAIR_FILE = "repair"  # and its degraded camera is repaired as soon as there is one of this name
 _LONGEST_SLEEP_SECONDS = 0.1
 
 Record = tuple[bytes, bytes, list[tuple[str, bytes]]]

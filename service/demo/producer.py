@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,12 +23,13 @@ from service.demo.journal import (
     DEGRADED,
     PRODUCER_FILE,
     PRODUCER_READY,
+    REPAIRED,
     STREAMING,
     Journal,
     Mark,
     PredictionsSent,
 )
-from service.demo.process import GO_FILE, Record, StopFlag, parse_arguments, sender
+from service.demo.process import GO_FILE, REPAIR_FILE, Record, StopFlag, parse_arguments, sender
 from service.demo.world import BRIGHTEST, CLASSES, DEGRADES_AFTER, MODEL, RATE, World, item_id, load_split
 from service.domain.arrays import Floats, Indices
 from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
@@ -95,14 +96,30 @@ class PredictionStream:
     journal: Journal
     degrade_after_seconds: float  # when one camera degrades, counted from the start
     number: int = 0  # of the next item
+    is_repaired: Callable[[], bool] = lambda: False  # whether the degraded camera is as before again
     _degrades_at: float = field(default=float("inf"), init=False)
     _is_degraded: bool = field(default=False, init=False)
+    _repaired: bool = field(default=False, init=False)
     _sizes: Iterator[int] = field(default_factory=lambda: cycle(_SIZES), init=False)
 
     def start(self, now: float) -> None:
         """Begin: the camera degrades this many seconds from now."""
         self._degrades_at = now + self.degrade_after_seconds
         self.journal.write(Mark(STREAMING, now))
+
+    def degrades(self, now: float) -> bool:
+        """Whether the camera is to degrade now, at a time in seconds since the epoch."""
+        return now >= self._degrades_at
+
+    def _was_repaired(self, now: float) -> bool:
+        if not self._repaired and self.is_repaired():
+            self._repaired = True
+            self.journal.write(Mark(REPAIRED, now))
+        return self._repaired
+
+    def payloads(self, _numbers: Sequence[int], pixels: Floats, /) -> list[Any]:
+        """What people get to see of each item; `pixels` [n, 8, 8] are what the classifier sees."""
+        return list(pixels.astype(int).tolist())
 
     def records(self, now: float, count: int) -> Iterator[Record]:
         """Records with the next `count` predictions.
@@ -111,12 +128,14 @@ class PredictionStream:
         """
         if count < 1:
             return
-        if not self._is_degraded and now >= self._degrades_at:
+        if not self._is_degraded and self.degrades(now):
             self._is_degraded = True
             self.journal.write(Mark(DEGRADED, now))
+        is_spoilt = self._is_degraded and not self._was_repaired(now)
         numbers = range(self.number, self.number + count)
         self.number += count
-        pixels = self.world.pixels(numbers, degraded=self._is_degraded)
+        pixels = self.world.pixels(numbers, degraded=is_spoilt)
+        payloads = self.payloads(numbers, pixels)
         cameras = self.world.cameras(numbers)
         predictions = self.classifier.predict(pixels)
         truths = map(self.world.true_class, numbers)
@@ -133,7 +152,7 @@ class PredictionStream:
                 probabilities=predictions.probabilities[row].tolist(),
                 attributes={"camera": cameras[row]},
                 time=datetime.fromtimestamp(now, UTC),
-                payload=pixels[row].astype(int).tolist(),
+                payload=payloads[row],
                 votes={name: CLASSES[votes[row]] for name, votes in predictions.votes.items()},
             )
             for row, number in enumerate(numbers)
@@ -198,16 +217,19 @@ def produce(
     first: int = 0,
     path: Path = Path(os.devnull),
     may_begin: Callable[[], bool] = lambda: True,
+    is_repaired: Callable[[], bool] = lambda: False,
 ) -> None:
     """Train, then stream until SIGTERM, with a journal at this path; the labeller has the same seed.
 
-    Items are numbered from `first` on. After a fraction of the seconds a camera degrades, and stays so.
+    Items are numbered from `first` on. After a part of the seconds a camera degrades, until it is repaired.
     """
 
     def trained(journal: Journal) -> PredictionStream:
         digits = load_split(seed)
         classifier = Classifier(digits.training_images, digits.training_classes)
-        return PredictionStream(World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first)
+        return PredictionStream(
+            World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first, is_repaired
+        )
 
     publish(kafka, trained, path=path, may_begin=may_begin)
 
@@ -242,4 +264,5 @@ if __name__ == "__main__":
         seconds=given.seconds,
         path=given.folder / PRODUCER_FILE,
         may_begin=(given.folder / GO_FILE).exists,
+        is_repaired=(given.folder / REPAIR_FILE).exists,
     )

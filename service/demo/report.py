@@ -34,16 +34,18 @@ class GroupResult:
         return self.reading.lower <= self.truth <= self.reading.upper
 
 
-def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None) -> list[GroupResult]:
+def group_results(reading: Reading, stream: Stream, *, changes: Sequence[float]) -> list[GroupResult]:
     """The groups whose truth the demo knows, each with its accuracy at the time of its estimate.
 
-    `degraded_at` is when the camera degraded, in seconds since the epoch; None if it did not yet.
+    `changes` are when the world changed, in seconds since the epoch, ascending: the camera degraded, or was
+    repaired. The truth is that of the predictions between the changes before and after the estimate.
     """
     results: list[GroupResult] = []
     read_at = reading.snapshot_time or reading.time
-    since = None if degraded_at is None or read_at < degraded_at else degraded_at
+    since = max((change for change in changes if change <= read_at), default=None)
+    until = min((change for change in changes if change > read_at), default=None)
     for (grouping, group), believed in reading.groups.items():
-        truth = stream.before(degraded_at if since is None else None).accuracy(grouping, group, since=since)
+        truth = stream.before(until).accuracy(grouping, group, since=since)
         if truth is not None:
             results.append(GroupResult(believed, truth))
     return results
@@ -113,7 +115,11 @@ def print_report(
     """Print intervals beside the truth, and measurements."""
     console.print(_groups(results))
     console.print()
-    numbers = _numbers(results, measured, findings)
+    print_numbers(console, _numbers(results, measured, findings))
+
+
+def print_numbers(console: Console, numbers: Sequence[tuple[str, str]]) -> None:
+    """Print what was measured and its number, in two columns."""
     width = max(len(what) for what, _ in numbers)
     for what, number in numbers:
         console.print(f"{what:<{width}}  {number}", markup=False, highlight=False, soft_wrap=True)
@@ -140,13 +146,7 @@ def _groups(results: Sequence[GroupResult]) -> Table:
 def _numbers(
     results: Sequence[GroupResult], measured: Measurements, findings: Findings
 ) -> list[tuple[str, str]]:
-    def since_start(moment: float | None) -> str:
-        if moment is None or measured.streaming_at is None:
-            return "not in this run"
-        return f"{moment - measured.streaming_at:.1f} s"
-
     inside, delays = sum(result.is_inside for result in results), measured.label_delays
-    sure = f"(above {CERTAIN:.0%} sure)"
     return [
         ("truth inside the intervals", f"{inside} of {len(results)}{misses_in_runs(results)}"),
         ("labels used", str(measured.labels)),
@@ -155,12 +155,31 @@ def _numbers(
             "label sent to label in the metrics, median",
             _seconds(statistics.median(delays) if delays else None),
         ),
-        (f"{DEGRADED_CAMERA} degraded", since_start(measured.degraded_at)),
+        *finding_times(measured.streaming_at, measured.degraded_at, findings),
+        ("random sampling after the change, just as certain", random_labels_line(measured)),
+    ]
+
+
+def finding_times(
+    streaming_at: float | None, degraded_at: float | None, findings: Findings
+) -> list[tuple[str, str]]:
+    """When the camera degraded and when what was found, in seconds since the stream began.
+
+    `streaming_at` and `degraded_at` are in seconds since the epoch.
+    """
+
+    def since_start(moment: float | None) -> str:
+        if moment is None or streaming_at is None:
+            return "not in this run"
+        return f"{moment - streaming_at:.1f} s"
+
+    sure = f"(above {CERTAIN:.0%} sure)"
+    return [
+        (f"{DEGRADED_CAMERA} degraded", since_start(degraded_at)),
         ("known to have drifted, without labels", since_start(findings.drifted_at)),
         (f"known as the weakest camera {sure}", since_start(findings.weakest_at)),
         (f"known to be below {MIN_ACCURACY:.0%} {sure}", since_start(findings.below_at)),
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
-        ("random sampling after the change, just as certain", random_labels_line(measured)),
     ]
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from typing import Literal
 
 import numpy as np
 from rich.console import Console
-from rich.live import Live
 
 from service.config.settings import Settings
 from service.demo.children import Children, Stopped
@@ -16,40 +14,49 @@ from service.demo.configuration import MIN_SECONDS, configuration, half_life_sec
 from service.demo.journal import label_delays
 from service.demo.labeller import answer_requests, human_plan
 from service.demo.observer import Observer
+from service.demo.process import REPAIR_FILE
 from service.demo.producer import produce
 from service.demo.random_sampling import Recording, random_labels_needed
 from service.demo.report import Measurements, failures, print_report
-from service.demo.stage import FAILED, MISUSED, POLL_SECONDS, Stage, perform, refuse_length
-from service.demo.view import change_line, compact_line, render
+from service.demo.stage import FAILED, MISUSED, Stage, lacks_classifiers, perform, refuse_length
+from service.demo.story import RECOVERY
+from service.demo.view import render
+from service.demo.watching import watch
 from service.demo.world import CLASSES, DEGRADED_CAMERA, DEGRADES_AFTER, MODEL, RATE
 from service.domain.errors import ConfigurationError
 from service.telemetry.logs import configure_logs
 
-_LINE_SECONDS = 5.0
 _REPLAYS = 50
+_REPAIR_PART = 2 / 3
+"""How long a repaired camera may take to recover, as a part of the run."""
+_SPARE = 1.5
+"""Labels are also requested while the verdict is computed."""
 _PARTS_SEED = 1
 """Of the world that both parts share, when each is played by itself."""
 
 
-def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
+def run_demo(*, seconds: float, console: Console, seed: int = 1, repair: bool = False) -> int:
     """Run the demo, with predictions for this many seconds; the exit code.
 
+    With `repair` the camera is repaired after the verdict, which nothing of that changes.
     0: the loop closed. 1: it did not, or a process died; what failed is printed. 2: impossible arguments.
     130: a signal stopped it.
     """
     if refuse_length(seconds, MIN_SECONDS, console):
         return MISUSED
-    if importlib.util.find_spec("sklearn") is None:
-        console.print("The demo needs scikit-learn; run: pip install 'credence[demo]'", markup=False)
+    if lacks_classifiers(console):
         return FAILED
-    return perform(lambda stage: Demo(stage).run(), seconds=seconds, seed=seed, console=console)
+    return perform(
+        lambda stage: Demo(stage, repair=repair).run(), seconds=seconds, seed=seed, console=console
+    )
 
 
 class Demo:
     """One run on a stage."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, *, repair: bool = False) -> None:
         self._stage = stage
+        self._repair_seconds = _REPAIR_PART * stage.seconds if repair else 0.0
         self._credence_started = 0.0
         self._observer = Observer(stage.folder, stage.monitoring_port)
 
@@ -64,17 +71,24 @@ class Demo:
             with stage.console.status("Starting broker, Redis, labeller, producer and Credence"):
                 self._start(children)
             stage.print_address()
-            if stage.console.is_terminal:
-                self._watch_live(children)
-            else:
-                self._watch_in_lines(children)
+            watch(
+                stage,
+                children,
+                self._observer,
+                goes_on=lambda: time.time() < self._ends_at,
+                frame=lambda: render(self._observer, time.time(), stage.seconds),
+            )
+            if self._repair_seconds:
+                return self._judge_and_repair(children)
         return self._judge()
 
     def _start(self, children: Children) -> None:
         stage, observer = self._stage, self._observer
         config = stage.start_parts(
             children,
-            lambda places: configuration(places, seconds=stage.seconds, seed=stage.seed),
+            lambda places: configuration(
+                places, seconds=stage.seconds, seed=stage.seed, more_seconds=_SPARE * self._repair_seconds
+            ),
             {"the labeller": "service.demo.labeller", "the producer": "service.demo.producer"},
             observer.are_children_ready,
         )
@@ -87,28 +101,23 @@ class Demo:
     def _ends_at(self) -> float:
         return (self._observer.history.streaming_at or time.time()) + self._stage.seconds
 
-    def _step(self, children: Children) -> None:
-        children.pause(POLL_SECONDS)
-        children.check()
-        self._observer.refresh()
-
-    def _watch_live(self, children: Children) -> None:
-        with Live(console=self._stage.console, auto_refresh=False) as live:
-            while time.time() < self._ends_at:
-                self._step(children)
-                live.update(render(self._observer, time.time(), self._stage.seconds), refresh=True)
-
-    def _watch_in_lines(self, children: Children) -> None:
-        history, findings = self._observer.history, self._observer.findings
-        shown, next_line = 0, time.time()
-        while time.time() < self._ends_at:
-            self._step(children)
-            for moment, line in findings.lines[shown:]:
-                self._stage.print(change_line(moment, line, history.streaming_at))
-            shown = len(findings.lines)
-            if time.time() >= next_line:
-                self._stage.print(compact_line(self._observer, time.time()))
-                next_line += _LINE_SECONDS
+    def _judge_and_repair(self, children: Children) -> int:
+        """Judge while all goes on, then show how the repaired camera recovers; the verdict's exit code."""
+        stage, observer = self._stage, self._observer
+        code = self._judge()
+        stage.print("")
+        (stage.folder / REPAIR_FILE).touch()
+        ends_at = time.time() + self._repair_seconds
+        watch(
+            stage,
+            children,
+            observer,
+            goes_on=lambda: time.time() < ends_at and not observer.story.has(RECOVERY),
+            frame=lambda: render(observer, time.time(), stage.seconds + self._repair_seconds),
+        )
+        if not observer.story.has(RECOVERY):
+            stage.print(f"{DEGRADED_CAMERA} did not recover within {self._repair_seconds:g} s.")
+        return code
 
     def _judge(self) -> int:
         observer = self._observer

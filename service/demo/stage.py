@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import tempfile
 from collections.abc import Callable, Mapping
@@ -124,6 +125,14 @@ def refuse_length(seconds: float, least: float, console: Console) -> bool:
     if least <= seconds < float("inf"):
         return False
     console.print(f"The demo needs at least {least:g} seconds, not {seconds:g}.")
+    return True
+
+
+def lacks_classifiers(console: Console) -> bool:
+    """Whether scikit-learn is not installed; if so, how to install it is printed."""
+    if importlib.util.find_spec("sklearn") is not None:
+        return False
+    console.print("The demo needs scikit-learn; run: pip install 'credence[demo]'", markup=False)
     return True
 
 

@@ -16,28 +16,12 @@ _BAR_WIDTH = 41
 
 def render(observed: Observer, now: float, seconds: float) -> RenderableType:
     """One frame of the live view, of a run of this many seconds."""
-    return Group(_headline(observed, now, seconds), _forest(observed), *_changes(observed))
+    return frame(_headline(observed, now, seconds), observed)
 
 
-def compact_line(observed: Observer, now: float) -> str:
-    """The same in one line, for a log."""
-    events = observed.reading.events
-    parts = [
-        f"{_elapsed(observed, now):3.0f} s",
-        f"{observed.rate:.0f} predictions/s",
-        f"labels {events.get('answered', 0)} of {events.get('issued', 0)} asked",
-    ]
-    parts += [
-        f"{group.group} {group.mean:.1%} [{group.lower:.1%}, {group.upper:.1%}]"
-        for group in observed.reading.groups.values()
-        if group.grouping in ("all", "camera")
-    ]
-    return "  ".join(parts)
-
-
-def change_line(moment: float, line: str, streaming_at: float | None) -> str:
-    """One change, with the time since the stream began."""
-    return f"{moment - (streaming_at or moment):5.1f} s  {line}"
+def frame(headline: RenderableType, observed: Observer) -> RenderableType:
+    """A headline, and every group's interval beside the truth."""
+    return Group(headline, _forest(observed))
 
 
 def _elapsed(observed: Observer, now: float) -> float:
@@ -96,10 +80,3 @@ def _bar(group: GroupReading) -> Text:
     cells[column(group.mean)] = "●"
     style = "red" if group.upper < MIN_ACCURACY else "yellow" if group.mean < MIN_ACCURACY else "green"
     return Text("".join(cells), style=style)
-
-
-def _changes(observed: Observer) -> list[Text]:
-    lines = [
-        change_line(moment, line, observed.history.streaming_at) for moment, line in observed.findings.lines
-    ]
-    return [Text(""), *(Text(line, style="bold") for line in lines)]

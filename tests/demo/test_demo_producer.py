@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.demo.journal import PRODUCER_FILE, History, Journal, JournalReader
+from service.demo.journal import PRODUCER_FILE, History, Journal, JournalReader, Mark
 from service.demo.process import Record
 from service.demo.producer import Classifier, PredictionStream, run
 from service.demo.world import CLASSES, World, item_number, load_split
@@ -88,3 +88,23 @@ def test_a_stalled_producer_skips_what_it_missed_instead_of_sending_it_all_at_on
     history = History()
     history.add(JournalReader(tmp_path / PRODUCER_FILE).new_entries())
     assert len(history.stream) == 150
+
+
+def test_a_repaired_camera_takes_the_pictures_that_it_took_before(
+    parts: tuple[World, Classifier], tmp_path: Path
+) -> None:
+    repairs: list[bool] = []
+    path = tmp_path / PRODUCER_FILE
+    with Journal(path) as journal:
+        stream = PredictionStream(
+            *parts, journal, degrade_after_seconds=1.0, is_repaired=lambda: bool(repairs)
+        )
+        stream.start(0.0)
+        list(stream.records(1.5, 10))
+        repairs.append(True)
+        records = [json.loads(value) for _, value, _ in stream.records(2.0, 30)]
+    messages = [each for record in records for each in (record if isinstance(record, list) else [record])]
+    clean = parts[0].pixels(range(10, 40), degraded=False)
+    assert [message["payload"] for message in messages] == clean.astype(int).tolist()
+    marks = [entry for entry in JournalReader(path).new_entries() if isinstance(entry, Mark)]
+    assert marks == [Mark("streaming", 0.0), Mark("degraded", 1.5), Mark("repaired", 2.0)]

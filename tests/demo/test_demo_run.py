@@ -17,7 +17,7 @@ from service.demo.observer import Observer
 from service.demo.process import StopFlag
 from service.demo.run import run_demo
 from service.demo.stage import MISUSED
-from service.demo.view import compact_line, render
+from service.demo.view import render
 
 
 def test_a_run_that_is_too_short_is_refused_with_the_minimum() -> None:
@@ -103,7 +103,6 @@ def test_a_signal_ends_a_wait_and_goes_back_to_its_former_handler_afterwards() -
 def observed(folder: Path) -> Observer:
     seen = Observer(folder, monitoring_port=1)
     seen.history.add([Mark("streaming", 100.0), PredictionsSent(101.0, ["dock"], ["3"], [0.9], [True])])
-    seen.findings.lines.append((136.0, "dock degraded (the demo knows)"))
     dock = GroupReading("camera", "dock", lower=0.2, mean=0.7, upper=0.75, share=0.25, labels=40, below=0.99)
     hidden = GroupReading(
         "score_bin", "[0.9,1]", lower=0.9, mean=0.95, upper=1.0, share=0.5, labels=20, below=0
@@ -119,7 +118,7 @@ def observed(folder: Path) -> Observer:
     return seen
 
 
-def test_the_live_view_shows_intervals_truth_labels_and_what_changed(tmp_path: Path) -> None:
+def test_the_live_view_shows_intervals_truth_and_labels(tmp_path: Path) -> None:
     output = io.StringIO()
     Console(file=output, width=120).print(render(observed(tmp_path), 140.0, 90.0))
     text = output.getvalue()
@@ -129,10 +128,4 @@ def test_the_live_view_shows_intervals_truth_labels_and_what_changed(tmp_path: P
     assert "2 reissued" in text
     assert "20.0% - 75.0%" in text
     assert "68.0%" in text
-    assert "36.0 s  dock degraded" in text
     assert "[0.9,1]" not in text
-
-
-def test_a_log_gets_one_line_per_look(tmp_path: Path) -> None:
-    line = compact_line(observed(tmp_path), 140.0)
-    assert line == " 40 s  301 predictions/s  labels 40 of 44 asked  dock 70.0% [20.0%, 75.0%]"
