@@ -22,6 +22,7 @@ from service.app.action_parsers import (
     add_layouts,
     add_reference,
     add_reset,
+    positive,
 )
 from service.app.docgen.generated_files import PAGES, add_check_option
 from service.app.file_parsers import add_labels, add_predictions
@@ -34,6 +35,8 @@ EXIT_BAD_CONFIGURATION = 2
 EXIT_INTERRUPTED = 128 + 2
 EXIT_BROKEN_PIPE = 128 + 13
 """What shells report of a program that ended by SIGINT, or by SIGPIPE: its reader has gone."""
+
+HIGHEST_PORT = 65_535
 
 DESCRIPTION = """\
 Credence monitors deployed classifiers with few labels. It reads a model's predictions from Kafka, estimates
@@ -140,6 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
     replay.add_parser(commands)
     _add_documents(commands)
     _add_demo(commands, configured)
+    _add_servers(commands)
     return parser
 
 
@@ -252,6 +256,24 @@ and the recall of a classifier is estimated from 200 labels: chosen by the polic
         default=os.environ.get("DEMO_SEED", "1"),
         help="seed of what is streamed, draws and answers (default: $DEMO_SEED, else 1)",
     )
+
+
+def _add_servers(commands: Any) -> None:
+    about = """\
+Start the bundled Kafka-compatible broker and a Redis on this machine, for trying Credence and for tutorials.
+They listen on 127.0.0.1, without a login. Their data are lost when the command ends: Ctrl-C ends it."""
+    text = "start a broker and a Redis on this machine, to try Credence"
+    servers = add_command(commands, "servers", "servers_command:servers", text, about=about)
+    for option, port, name in (("--kafka-port", 9092, "the broker"), ("--redis-port", 6379, "Redis")):
+        servers.add_argument(
+            option, type=_port, default=port, metavar="PORT", help=f"port of {name} (default: {port})"
+        )
+
+
+def _port(text: str) -> int:
+    if (port := positive(text)) > HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(f"'{text}' is above {HIGHEST_PORT}, the highest port")
+    return port
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class Stage:
 
 def perform(play: Callable[[Stage], int], *, seconds: float, seed: int, console: Console) -> int:
     """Play a demo on a stage of its own; its exit code, or that of what ended it."""
-    stop = StopFlag(*_stopping_signals())
+    stop = StopFlag(*stopping_signals())
     try:
         with tempfile.TemporaryDirectory(prefix="credence-demo-") as folder:
             return play(Stage(Path(folder), seconds, seed, console, stop))
@@ -122,7 +122,7 @@ def refuse_length(seconds: float, least: float, console: Console) -> bool:
     return True
 
 
-def _stopping_signals() -> list[signal.Signals]:
+def stopping_signals() -> list[signal.Signals]:
     """Ctrl-C, SIGTERM, and a closed terminal unless `nohup` ignores it."""
     stopping = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
