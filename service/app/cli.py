@@ -23,6 +23,7 @@ from service.app.action_parsers import (
     add_reference,
     add_reset,
 )
+from service.app.demo_parsers import add_demo, add_servers
 from service.app.docgen.generated_files import PAGES, add_check_option
 from service.app.file_parsers import add_labels, add_predictions
 from service.app.init_parser import add_init, share
@@ -141,8 +142,9 @@ def build_parser() -> argparse.ArgumentParser:
     add_gate(commands, configured)
     replay.add_parser(commands)
     _add_documents(commands)
-    _add_demo(commands, configured)
+    add_demo(commands, configured)
     add_try(commands)
+    add_servers(commands)
     return parser
 
 
@@ -222,59 +224,6 @@ SHA-256 or the key into the configuration, and give the vendor the secret."""
 def _add_files(parser: argparse.ArgumentParser, directory: str) -> None:
     parser.add_argument("directory", nargs="?", type=Path, default=Path(directory), metavar="DIR")
     add_check_option(parser)
-
-
-def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
-    about = """\
-Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
-cameras after a third of the time, and watch Credence detect it with few labels. With --rare, one transaction
-in 500 is fraud, and the recall of a classifier is estimated from 200 labels: chosen by the policy adaptive,
-and at random. With --labeller me, you label the digits in the browser; the run ends after --labels labels, or
-at Ctrl-C."""
-    text = "run a demo with a real classifier, and its own broker and Redis"
-    demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
-    demo.add_argument(
-        "part",
-        nargs="?",
-        choices=["producer", "labeller"],
-        help="run only this part, with the Kafka of the configuration, until it is stopped; the whole demo "
-        "brings its own servers and configuration",
-    )
-    demo.add_argument(
-        "--rare",
-        action="store_true",
-        help="run the demo of a rare class: one item in 500 is positive",
-    )
-    demo.add_argument(
-        "--repair",
-        action="store_true",
-        help="after the verdict, repair the camera and show how its estimates recover",
-    )
-    demo.add_argument(
-        "--labeller",
-        choices=["simulated", "me"],
-        default="simulated",
-        help="who labels: a simulated labeller, or you, in the browser (default: simulated)",
-    )
-    demo.add_argument(
-        "--labels",
-        type=int,
-        metavar="N",
-        help="with --labeller me: end after this many labels (default: 60)",
-    )
-    demo.add_argument(
-        "--seconds",
-        type=float,
-        default=os.environ.get("DEMO_SECONDS", "90"),
-        help="length of the stream; with --labeller me, it sets windows and half-lives alone (default: "
-        "$DEMO_SECONDS, else 90)",
-    )
-    demo.add_argument(
-        "--seed",
-        type=int,
-        default=os.environ.get("DEMO_SEED", "1"),
-        help="seed of what is streamed, draws and answers (default: $DEMO_SEED, else 1)",
-    )
 
 
 if __name__ == "__main__":

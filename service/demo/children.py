@@ -49,20 +49,20 @@ class Children:
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
-    def start_broker(self) -> EmbeddedBroker:
-        """Start the bundled broker."""
+    def start_broker(self, *, port: int | None = None) -> EmbeddedBroker:
+        """Start the bundled broker, on a free port unless one is given."""
         with self._log("the bundled broker") as log:
-            broker = self._keep(EmbeddedBroker(output=log))
+            broker = self._keep(EmbeddedBroker(port=port, output=log))
         # It keeps nothing, and asked politely it would wait seconds for its consumers' sessions to end.
         self._stack.callback(broker.process.kill)
         return broker
 
-    def start_redis(self) -> EmbeddedRedis:
-        """Start Redis; its facts are in the temporary folder."""
+    def start_redis(self, *, port: int | None = None) -> EmbeddedRedis:
+        """Start Redis, on a free port unless one is given; its facts are in the temporary folder."""
         folder = self._folder / "redis"
         folder.mkdir()
         with self._log("Redis") as log:
-            return self._keep(EmbeddedRedis(folder=folder, output=log))
+            return self._keep(EmbeddedRedis(folder=folder, port=port, output=log))
 
     def start(self, name: str, module: str, arguments: Sequence[str]) -> Child:
         """Start a Python module."""

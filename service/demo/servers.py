@@ -59,16 +59,20 @@ def free_port() -> int:
     """
     while True:
         port = secrets.choice(SERVER_PORTS)
-        if port in _GIVEN_OUT:
-            continue
-        with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        _GIVEN_OUT.add(port)
-        return port
+        if port not in _GIVEN_OUT and is_free(port):
+            _GIVEN_OUT.add(port)
+            return port
+
+
+def is_free(port: int) -> bool:
+    """Whether nothing listens on a TCP port of 127.0.0.1."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Child:
@@ -151,8 +155,8 @@ class EmbeddedBroker(Child):
         EmbeddedServerError: it is not installed, or does not start.
     """
 
-    def __init__(self, *, output: IO[bytes] | None = None) -> None:
-        self.port = free_port()
+    def __init__(self, *, port: int | None = None, output: IO[bytes] | None = None) -> None:
+        self.port = port or free_port()
         self.bootstrap_server = f"127.0.0.1:{self.port}"
         listener = f"tcp://{self.bootstrap_server}"
         super().__init__(
