@@ -63,7 +63,7 @@ class Trying:
 
     def __init__(self, path: Path, *, shows_rows: bool = False, **columns: str) -> None:
         profile, proposal = proposed(path, **columns)
-        self.rows = TrialRows(settings(proposal), proposal, profile.columns, shows_rows=shows_rows)
+        self.rows = TrialRows(settings(proposal), proposal, profile, shows_rows=shows_rows)
         kind = format_of(str(path))
         assert kind is not None
         with open_rows(
@@ -212,7 +212,7 @@ def test_a_true_class_that_the_model_does_not_have_is_a_bad_row(tmp_path: Path) 
     path = write_csv(tmp_path / "sorter.csv", found)
     profile, proposal = proposed(path)
     found[3]["true_class"] = "unicorn"
-    trial = TrialRows(settings(proposal), proposal, profile.columns, shows_rows=False)
+    trial = TrialRows(settings(proposal), proposal, profile, shows_rows=False)
     write_csv(path, found)
     with open_rows(str(path), kind="csv", delimiter=",", row_bytes=ROW_BYTES, used=trial.used) as table:
         made = [one for _, one in trial.make(list(trial.begin(table, "it").rows), 0.0)]
@@ -229,6 +229,21 @@ def test_a_labeller_sees_the_row_without_what_is_predicted_or_true(
     path = tmp_path / ("sorter.csv" if write is write_csv else "sorter.jsonl")
     made = Trying(write(path, found), shows_rows=True, true_class="")
     assert made.messages[0]["payload"] == {"item_id": found[0]["item_id"], "region": found[0]["region"]}
+
+
+def test_each_row_is_an_item_of_its_own_where_ids_repeat(tmp_path: Path) -> None:
+    found = [{**row, "item_id": f"i{n % 5}"} for n, row in enumerate(rows(30))]
+    made = Trying(write_csv(tmp_path / "sorter.csv", found))
+    assert len({message["item_id"] for message in made.messages}) == 30
+    assert "item_id" in made.rows.item_note
+    assert made.rows.item_note in made.rows.notes()
+
+
+def test_a_labeller_does_not_see_a_true_class_under_an_unusual_name(tmp_path: Path) -> None:
+    found = [{**row, "species": row["true_class"]} for row in rows(30)]
+    made = Trying(write_csv(tmp_path / "sorter.csv", found), shows_rows=True, true_class="")
+    assert "species" not in made.messages[0]["payload"]
+    assert "region" in made.messages[0]["payload"]
 
 
 def test_a_payload_of_the_file_is_shown_as_it_is(tmp_path: Path) -> None:

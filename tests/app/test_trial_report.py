@@ -18,6 +18,7 @@ from service.app.trial.ledger import UNKNOWN, Ledger
 from service.app.trial.random_labels import random_labels
 from service.app.trial.results import FEWEST_ROWS, TrialResult
 from service.app.trial.terminal import TRUTH, print_result
+from service.app.trial.view import View
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -42,6 +43,14 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+def test_a_log_of_a_trial_has_no_line_twice_in_a_row() -> None:
+    output, clock = io.StringIO(), iter(range(0, 1_000, 10))
+    view = View(Console(file=output, width=160), rows=20, labels=5, clock=lambda: float(next(clock)))
+    for rows in (10, 10, 10, 20):
+        view.show(rows, None)
+    assert output.getvalue().splitlines() == ["10 of 20 rows, 0 of 5 labels", "20 of 20 rows, 0 of 5 labels"]
 
 
 def test_coverage_counts_the_intervals_that_hold_the_truth() -> None:

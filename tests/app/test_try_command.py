@@ -158,10 +158,14 @@ def test_ctrl_c_ends_a_trial_with_the_report_so_far(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("servers")
 def test_a_person_labels_a_file_without_true_classes(tmp_path: Path) -> None:
-    found = [{name: cell for name, cell in row.items() if name != "true_class"} for row in rows(300)]
+    found = [
+        {("species" if name == "true_class" else name): cell for name, cell in row.items()}
+        for row in rows(300)
+    ]
     write_csv(tmp_path / "sorter.csv", found)
     with started(tmp_path, "sorter.csv", "--labels", "3") as process:
         before = lines_until(process, r"no true classes")
+        assert "If species is the true class, stop, and name it: --truth species." in before[-1]
         before += lines_until(process, r"^  \S+$")
         page = re.search(r"http://127.0.0.1:\d+/label/", "".join(before))
         assert page is not None

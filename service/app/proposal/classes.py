@@ -79,6 +79,18 @@ def predictions(profile: Profile, roles: Roles, classes: Classes) -> Iterator[tu
             yield *found, _text(cells, roles, "true_class")
 
 
+def possible_truths(profile: Profile, roles: Roles, names: Sequence[str]) -> list[str]:
+    """Columns without a role whose values are all names of the classes `names`, and at least two of them."""
+    return [
+        name
+        for name, column in profile.columns.items()
+        if name not in roles.used
+        and column.counts is not None
+        and len(column.counts) > 1
+        and column.counts.keys() <= set(names)
+    ]
+
+
 def is_sendable(cells: Mapping[str, Any], roles: Roles, classes: Classes) -> bool:
     """Whether a row has what `credence predictions send` needs: an item, a predicted class and a score."""
     has_item = _text(cells, roles, "item_id") is not None

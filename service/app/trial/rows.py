@@ -11,9 +11,12 @@ import msgspec
 from consumers.formats.native import AttributeDecoder, WirePrediction, decode_prediction
 from consumers.validation import PredictionChecks
 from service.app.files.cells import to_text
+from service.app.files.columns import plain_name
 from service.app.files.prediction_rows import PredictionRows
 from service.app.files.records import Made, Record
 from service.app.files.rows import BadCell, Row, Table
+from service.app.proposal.classes import possible_truths
+from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
 from service.app.proposal.roles import USUAL, normalised
 from service.app.trial.ledger import UNKNOWN, Ledger
@@ -35,20 +38,25 @@ class TrialRows:
     Args:
         settings: of the trial.
         proposal: that says which columns are what.
-        columns: of the file, as far as they are known.
+        profile: of the file.
         shows_rows: whether a person labels, who sees the row where it has no payload.
 
     Attributes:
         ledger: what was made.
+        item_note: why the column of items is not used, in a sentence; empty if it is.
     """
 
-    def __init__(
-        self, settings: Settings, proposal: Proposal, columns: Collection[str], *, shows_rows: bool
-    ) -> None:
+    def __init__(self, settings: Settings, proposal: Proposal, profile: Profile, *, shows_rows: bool) -> None:
         roles = proposal.roles
         self._truth = roles.fields["true_class"].column
         self._item = roles.fields["item_id"].column
-        self._shown = _shown_columns(proposal, columns) if shows_rows else ()
+        self.item_note = ""
+        if self._item and profile.columns[self._item].repeats:
+            # A label counts for every prediction of its item, whatever the true class of its row is.
+            column = plain_name(self._item)
+            self.item_note = f"Values of {column} repeat, so the number of each row names its item instead."
+            self._item = ""
+        self._shown = _shown_columns(proposal, profile) if shows_rows else ()
         own = [each for each in proposal.renamed if not each.startswith((f"{_ITEM}=", f"{_TIME}="))]
         renamed = [*own, f"{_TIME}="]
         if self._item not in {"", _ITEM}:
@@ -90,7 +98,7 @@ class TrialRows:
 
     def notes(self) -> list[str]:
         """What the user should know of the file, in sentences."""
-        return self._rows.notes()
+        return [*([self.item_note] if self.item_note else []), *self._rows.notes()]
 
     def _completed(self, row: Row, unit: str) -> Row:
         """A row with an id of its item, and with what a labeller sees."""
@@ -163,14 +171,17 @@ class _Groups:
         return found
 
 
-def _shown_columns(proposal: Proposal, columns: Collection[str]) -> list[str]:
-    """Columns that a labeller sees: all but those that say what the model predicts; none beside a payload."""
+def _shown_columns(proposal: Proposal, profile: Profile) -> list[str]:
+    """Columns that a labeller sees: none beside a payload, else all but predictions and possible truths."""
+    columns = profile.columns
     if any(name in columns for name in _PAYLOADS):
         return []
-    fields = proposal.roles.fields
-    hidden = {*proposal.roles.family.values()}
-    hidden |= {fields[name].column for name in ("predicted_class", "score", "probabilities")}
+    roles = proposal.roles
+    hidden = {*roles.family.values()}
+    hidden |= {roles.fields[name].column for name in ("predicted_class", "score", "probabilities")}
     hidden |= {name for name in columns if normalised(name) in USUAL["true_class"]}
+    # A true class under another name would answer in the labeller's place.
+    hidden |= {*possible_truths(profile, roles, proposal.settings.models[proposal.model].classes)}
     return [name for name in columns if name and name not in hidden][:_MOST_SHOWN]
 
 

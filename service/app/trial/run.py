@@ -10,9 +10,11 @@ from typing import Final
 
 from rich.console import Console
 
+from service.app.files.columns import listed, plain_name
 from service.app.files.delivery import open_delivery
 from service.app.files.opening import Format, open_rows
 from service.app.files.report import Report
+from service.app.proposal.classes import possible_truths
 from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
 from service.app.trial.answers import Answering, TruthLabeller, truth_plan
@@ -81,6 +83,16 @@ class TrialPlan:
         """Whether the file has a column of true classes."""
         return bool(self.proposal.roles.fields["true_class"])
 
+    @property
+    def truth_hint(self) -> str:
+        """How to name columns that may be true classes, in a sentence; empty without any."""
+        proposal = self.proposal
+        classes = proposal.settings.models[proposal.model].classes
+        found = possible_truths(self.profile, proposal.roles, classes)
+        if not found:
+            return ""
+        return f" If {listed(found)} is the true class, stop, and name it: --truth {plain_name(found[0])}."
+
 
 class Trial:
     """One trial on a stage."""
@@ -107,9 +119,9 @@ class Trial:
                 settings = self._start(children)
             stage.print_address()
             self._print_page()
-            self._rows = TrialRows(
-                settings, plan.proposal, plan.profile.columns, shows_rows=self._page is not None
-            )
+            self._rows = TrialRows(settings, plan.proposal, plan.profile, shows_rows=self._page is not None)
+            if self._rows.item_note:
+                stage.print(self._rows.item_note)
             self._start_labeller(settings, stack)
             try:
                 with View(stage.console, rows=_rows_of(plan.profile), labels=plan.labels) as view:
@@ -154,8 +166,8 @@ class Trial:
         if self._page is None:
             return
         self._stage.print(
-            f"The file has no true classes, so you label. Open {self._page.address} and log in with the "
-            f"token:\n  {self._page.token}\n"
+            f"The file has no true classes, so you label.{self._plan.truth_hint} "
+            f"Open {self._page.address} and log in with the token:\n  {self._page.token}\n"
             f"The trial ends after {self._plan.labels:,} labels (--labels), or at Ctrl-C, with the report."
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -21,10 +22,14 @@ class View:
         console: that it is shown on; bars if that is a terminal.
         rows: of the file.
         labels: that may be requested.
+        clock: in seconds, of any origin.
     """
 
-    def __init__(self, console: Console, *, rows: int, labels: int) -> None:
+    def __init__(
+        self, console: Console, *, rows: int, labels: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._console = console
+        self._clock = clock
         self._rows, self._labels = rows, labels
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -37,7 +42,8 @@ class View:
         )
         self._row_task = self._progress.add_task("rows", total=rows, note="")
         self._label_task = self._progress.add_task("labels", total=labels, note="")
-        self._line_at = time.monotonic()
+        self._line_at = clock()
+        self._last_line = ""
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -54,12 +60,16 @@ class View:
         note = _accuracy(state)
         self._progress.update(self._row_task, completed=rows)
         self._progress.update(self._label_task, completed=labels, note=note)
-        if not self._console.is_terminal and time.monotonic() >= self._line_at:
-            self._line_at = time.monotonic() + _LINE_SECONDS
+        if not self._console.is_terminal and self._clock() >= self._line_at:
+            self._line_at = self._clock() + _LINE_SECONDS
             line = f"{rows:,} of {self._rows:,} rows, {labels:,} of {self._labels:,} labels"
-            self._console.print(
-                f"{line}, {note}" if note else line, markup=False, highlight=False, soft_wrap=True
-            )
+            self._print(f"{line}, {note}" if note else line)
+
+    def _print(self, line: str) -> None:
+        # A person who labels may take hours; a log needs no line that says nothing new.
+        if line != self._last_line:
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._last_line = line
 
 
 def _accuracy(state: ModelState | None) -> str:
