@@ -67,6 +67,15 @@ def test_without_noise_misses_are_compared_with_chance_and_with_noise_the_noise_
     assert "of 100 runs" not in noisy.coverage
 
 
+def test_control_characters_of_a_file_do_not_reach_the_terminal() -> None:
+    hostile = "\x1b[2Jnorth\nsouth"
+    found = result(group(hostile, 0.9, 0.9))
+    found = replace(found, reports=[hostile], random=[replace(found.random[0], group=hostile)])
+    text = printed(found)
+    assert "\x1b" not in text
+    assert text.count(r"\x1b[2Jnorth\nsouth") == 3
+
+
 def test_a_group_with_few_rows_or_unknown_truth_is_shown_and_not_compared() -> None:
     few = group("east", 0.9, 0.2, rows=FEWEST_ROWS - 1)
     found = result(group("north", 0.9, 0.91), few, group("__other__", 0.9, None))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from service.app.plain_text import plain
 from service.app.trial.answers import Answering
 from service.app.trial.ledger import FileTruth, Ledger
 from service.app.trial.readings import Readings
@@ -51,9 +52,9 @@ class TrialGroup:
 
     @property
     def name(self) -> str:
-        """The group for people."""
+        """The group for people; control characters of the file are escaped."""
         grouping, group = self.reading.grouping, self.reading.group
-        return "all traffic" if grouping == ALL else f"{grouping} {group}"
+        return "all traffic" if grouping == ALL else f"{grouping} {plain(group)}"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from service.app.plain_text import plain
 from service.app.trial.results import FEWEST_ROWS, TrialGroup, TrialResult
 from service.domain.times import duration
 
@@ -41,7 +42,7 @@ def print_result(console: Console, result: TrialResult) -> None:
         _line(console, f"{what:<{width}}  {text}")
     console.print()
     for report in result.reports:
-        _line(console, f"Reported: {report}")
+        _line(console, f"Reported: {plain(report)}")
     if any(group.has_changed for groups in result.groups.values() for group in groups):
         _line(console, CHANGED)
     _line(console, TRUTH)
@@ -69,7 +70,7 @@ def figures(result: TrialResult) -> list[tuple[str, str]]:
     found += [("groups reported", reported(result)), ("coverage", result.coverage)]
     found += [
         (
-            f"random labels for {each.grouping} {each.group}",
+            f"random labels for {each.grouping} {plain(each.group)}",
             f"{each.sentence(labels.cost)}, for an interval {100 * each.width:.1f} points wide",
         )
         for each in result.random
