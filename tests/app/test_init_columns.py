@@ -54,6 +54,13 @@ def test_a_column_that_predictions_need_must_be_named(
     assert init.of(found, option, column).code == 0
 
 
+def test_probabilities_under_unusual_names_can_be_named_by_the_beginning_of_these(init: Init) -> None:
+    found = [{"id": f"i{n}", "p_cat": 0.7, "p_dog": 0.3} for n in range(COUNT)]
+    said = "--predicted COLUMN, or --probabilities with the beginning of the names of their columns"
+    assert said in init.of(found).error
+    assert init.of(found, "--probabilities", "p_").model["classes"] == ["cat", "dog"]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -265,11 +265,14 @@ def family_values(cells: Mapping[str, Any], columns: Iterable[str]) -> list[floa
 
 
 def _absent(profile: Profile, field: str, why: str) -> str:
-    what = {
-        "predicted_class": "no column is the predicted class, and none are the probabilities of all classes",
-        "score": "no column is the score, the probability of the predicted class",
+    what, also = {
+        "predicted_class": (
+            "no column is the predicted class, and none are the probabilities of all classes",
+            f", or {OPTIONS['probabilities']} with the beginning of the names of their columns",
+        ),
+        "score": ("no column is the score, the probability of the predicted class", ""),
     }[field]
-    return f"{what}: {why}. Name it: {OPTIONS[field]} COLUMN; {_columns(profile)}"
+    return f"{what}: {why}. Name it: {OPTIONS[field]} COLUMN{also}; {_columns(profile)}"
 
 
 def _columns(profile: Profile) -> str:
