@@ -14,10 +14,10 @@ from trial_results import group, result
 
 from service.app.trial.answers import Answering
 from service.app.trial.html_report import html_report
-from service.app.trial.ledger import UNKNOWN, Ledger
+from service.app.trial.ledger import UNKNOWN, FileTruth, Ledger
 from service.app.trial.random_labels import random_labels
 from service.app.trial.results import FEWEST_ROWS, TrialResult
-from service.app.trial.terminal import TRUTH, print_result
+from service.app.trial.terminal import TRUTH, figures, print_result
 from service.app.trial.view import View
 
 HOSTILE = '<script>alert("x")</script>'
@@ -73,7 +73,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal() -> None:
     found = replace(found, reports=[hostile], random=[replace(found.random[0], group=hostile)])
     text = printed(found)
     assert "\x1b" not in text
-    assert text.count(r"\x1b[2Jnorth\nsouth") == 3
+    assert text.count(r"\x1b[2Jnorth\nsouth") == 4
 
 
 def test_a_group_with_few_rows_or_unknown_truth_is_shown_and_not_compared() -> None:
@@ -89,6 +89,22 @@ def test_without_any_truth_the_report_says_so() -> None:
     found = replace(result(group("north", 0.9, None)), random=[])
     assert "not known: no group has 100 rows with a true class" in printed(found)
     assert "The truth is not known." in _Page(html_report(found)).text
+
+
+def test_the_lowest_group_is_named_although_nothing_is_reported_of_it() -> None:
+    named = dict(figures(result(group("north", 0.9, 0.91), group("south", 0.83, 0.7))))
+    assert named["groups reported"].startswith("none")
+    assert named["lowest estimate"].startswith(
+        "region south: 83.0% (78.0% to 88.0%); open whether it is below"
+    )
+    high = dict(figures(result(group("north", 0.95, 0.91), group("south", 0.93, 0.7))))
+    assert high["lowest estimate"] == "region south: 93.0% (88.0% to 98.0%)"
+
+
+def test_rows_without_a_true_class_are_counted_beside_the_labels() -> None:
+    whole = replace(group("all", 0.9, 0.9, grouping="all"), file=FileTruth(1_000, 30, 27))
+    found = replace(result(), groups={"all": [whole]})
+    assert "; 30 of 1,000 rows have a true class" in dict(figures(found))["labels"]
 
 
 def test_random_labels_are_compared_by_number_and_with_a_cost_by_cost() -> None:

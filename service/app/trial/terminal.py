@@ -11,6 +11,7 @@ from rich.text import Text
 
 from service.app.plain_text import plain
 from service.app.trial.results import FEWEST_ROWS, TrialGroup, TrialResult
+from service.domain.groupings import ALL
 from service.domain.times import duration
 
 _MOST_GROUPS: Final = 20
@@ -63,11 +64,11 @@ def figures(result: TrialResult) -> list[tuple[str, str]]:
     found = [
         ("rows streamed", f"{rows.sent:,} in {length}{speed}; {part}"),
         ("bad rows", bad_rows(result)),
-        ("labels", f"{labels.answered:,} of a budget of {labels.budget:,}, {_who(result)}"),
+        ("labels", f"{labels.answered:,} of a budget of {labels.budget:,}, {_who(result)}{_skipped(result)}"),
     ]
     if labels.cost is not None:
         found.append(("cost of labels", f"{labels.cost * labels.answered:,.2f} at {labels.cost:g} each"))
-    found += [("groups reported", reported(result)), ("coverage", result.coverage)]
+    found += [("groups reported", reported(result)), *_lowest(result), ("coverage", result.coverage)]
     found += [
         (
             f"random labels for {each.grouping} {plain(each.group)}",
@@ -106,6 +107,33 @@ def _who(result: TrialResult) -> str:
     if answering.noise:
         parts.append(f"{answering.noise:.1%} of them wrong on purpose")
     return ", ".join(parts)
+
+
+def _skipped(result: TrialResult) -> str:
+    """Why there may be fewer labels than were requested."""
+    of_all = [group.file for group in result.groups.get(ALL, ()) if group.file is not None]
+    if result.labels.answering is None or not of_all or of_all[0].with_truth >= result.rows.sent:
+        return ""
+    return (
+        f"; {of_all[0].with_truth:,} of {result.rows.sent:,} rows have a true class, "
+        "and requests for the others were skipped"
+    )
+
+
+def _lowest(result: TrialResult) -> list[tuple[str, str]]:
+    """The group with the lowest estimate, and what to do if it is open whether it is below the threshold."""
+    groups = [group for name, of in result.groups.items() if name != ALL for group in of]
+    if not groups:
+        return []
+    lowest = min(groups, key=lambda each: each.reading.mean)
+    reading = lowest.reading
+    text = f"{lowest.name}: {reading.mean:.1%} ({reading.lower:.1%} to {reading.upper:.1%})"
+    if result.threshold is not None and not lowest.is_below and reading.lower < result.threshold:
+        text += (
+            f"; open whether it is below {result.threshold:.1%}: more labels (--labels) or fewer groupings "
+            "(--attributes) would tell"
+        )
+    return [("lowest estimate", text)]
 
 
 def truth_cell(group: TrialGroup) -> str:
