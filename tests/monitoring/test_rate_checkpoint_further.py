@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from test_rate_checkpoint import LIMIT, REGIONS, SPACE, due, outcome, proof
-from test_rate_checkpoint_settings import asking
+from rate_checkpoint_examples import REGIONS, SPACE, Entry, asking, outcome, proof, trimmed
 from test_rate_checkpoint_settings import due as due_of
 from test_rate_checkpoint_settings import proof as proof_of
 
@@ -15,11 +14,8 @@ from service.domain.request_order import request_place
 from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase, arrival_numbers
-from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry, SharedDraw
 from service.store.references import ReferenceWindow
-
-Entry = OutcomeEntry | SharedDraw
 
 
 def predicted_again(of: OutcomeEntry, number: int) -> SharedDraw:
@@ -37,16 +33,6 @@ def stream(count: int, gap: int) -> list[Entry]:
         else outcomes.get(number) or outcome(number, REGIONS[number // 3 % 3])
         for number in range(count)
     ]
-
-
-def trimmed(entries: list[Entry]) -> tuple[OutcomeLedger, EvidenceCheckpoint | None]:
-    checkpoint, ledger = None, OutcomeLedger(SPACE)
-    for end in range(1, len(entries) + 1):
-        ledger.fold(entries[end - 1 : end])
-        ledger.forget(entries[max(0, end - LIMIT)].position)
-        ledger.place()
-        checkpoint = due(ledger, checkpoint) or checkpoint
-    return ledger, checkpoint
 
 
 @pytest.mark.parametrize("gap", [3, 25])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from test_rate_checkpoint import LIMIT, REGIONS, SPACE, index_of, outcome
-from test_rate_checkpoint_settings import asking
+from rate_checkpoint_examples import LIMIT, REGIONS, SPACE, asking, index_of, outcome
 
 from service.config.assessments import ErrorRateSettings
 from service.config.settings import Settings

@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
-from test_rate_checkpoint import FAIR, LIMIT, SPACE, index_of, ledger_of, outcome
+from rate_checkpoint_examples import LIMIT, asking, ledger_of, outcome
+from rate_checkpoint_examples import due as due_of
+from rate_checkpoint_examples import proof as proof_of
 from traffic_tables import every_cell, traffic_of
 
-from service.config.assessments import ErrorRateSettings
 from service.config.settings import Settings
 from service.domain.assessments import RateName
 from service.domain.cells import CellSpace
 from service.monitoring.error_rate_evidence import (
     RateProof,
-    error_rate_evidence,
-    evidence_labels,
-    rate_limits,
 )
-from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.rate_base import RateBase
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry
-from service.store.references import ReferenceWindow
 
 FPR: RateName = "false_positive_rate"
 TWO = ["north", "south"]
 THREE = [*TWO, "west"]
-
-
-def asking(**assessments: Any) -> Settings:
-    """Settings with these assessments, each with these changes."""
-    return Settings.model_validate(
-        {
-            "kafka": {"bootstrap_servers": ["127.0.0.1:9092"]},
-            "redis": {"url": "redis://127.0.0.1:6379/0"},
-            "models": {
-                "m": {
-                    "classes": ["flag", "pass"],
-                    "groupings": {"region": {"by": "attribute", "attribute": "region"}},
-                    "assessments": {name: FAIR | fields for name, fields in assessments.items()},
-                }
-            },
-        }
-    )
 
 
 def due(
@@ -56,22 +32,11 @@ def due(
     checkpoint: EvidenceCheckpoint | None = None,
     *,
     regions: list[str],
-    limit: int = LIMIT,
-    reference: ReferenceWindow | None = None,
 ) -> EvidenceCheckpoint:
     """The checkpoint that is due; some has to be."""
-    ledger = ledger_of(entries)
-    found = due_checkpoint(
-        settings=settings.models["m"],
-        index=index_of(ledger, regions),
-        ledger=ledger,
-        open_requests={},
-        reference=reference,
-        checkpoint=checkpoint,
-        outcome_limit=limit,
-    )
+    found = due_of(ledger_of(entries), checkpoint, settings=settings, regions=regions)
     assert found is not None
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=EvidenceCheckpoint)
+    return found
 
 
 def proof(
@@ -81,24 +46,8 @@ def proof(
     *,
     regions: list[str],
     name: str = "fair",
-    rate: RateName = FPR,
 ) -> RateProof:
-    asked = settings.models["m"].assessments[name]
-    assert isinstance(asked, ErrorRateSettings)
-    index = index_of(ledger, regions)
-    base = Checkpoint(checkpoint, SPACE, None)
-    labelled = evidence_labels(
-        asked,
-        index,
-        ledger,
-        {},
-        now=1e9,
-        since=None,
-        any_class=(),
-        base=RateBase.of(base, name, asked, samples_traffic=ledger.samples_traffic),
-    )
-    limits = rate_limits(asked, index["region"].names)
-    return error_rate_evidence(asked, labelled, limits, alpha=0.05, before={}).proofs[rate]
+    return proof_of(ledger, checkpoint, settings=settings, regions=regions, name=name)
 
 
 def labels(count: int, regions: list[str] = TWO) -> list[OutcomeEntry]:

@@ -7,13 +7,10 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 import pytest
-from test_rate_checkpoint import LIMIT, REGIONS, SPACE, due, outcome, proof
+from rate_checkpoint_examples import REGIONS, SPACE, Entry, outcome, proof, trimmed
 
 from service.monitoring.outcome_table import OutcomeLedger
-from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry, SharedDraw
-
-Entry = OutcomeEntry | SharedDraw
 
 
 def drawn_again(of: OutcomeEntry, number: int) -> SharedDraw:
@@ -27,17 +24,6 @@ def drawn_again(of: OutcomeEntry, number: int) -> SharedDraw:
 def corrected(of: OutcomeEntry, number: int) -> OutcomeEntry:  # noqa: ARG001 - as the other
     """A correction of it, which says the same class."""
     return msgspec.structs.replace(of, position=(of.position[0], 1))
-
-
-def trimmed(entries: list[Entry]) -> tuple[OutcomeLedger, EvidenceCheckpoint | None]:
-    """What is left in such a stream, and the checkpoint, as rounds after every entry leave them."""
-    checkpoint, ledger = None, OutcomeLedger(SPACE)
-    for end in range(1, len(entries) + 1):
-        ledger.fold(entries[end - 1 : end])
-        ledger.forget(entries[max(0, end - LIMIT)].position)
-        ledger.place()
-        checkpoint = due(ledger, checkpoint) or checkpoint
-    return ledger, checkpoint
 
 
 @pytest.mark.parametrize("further", [drawn_again, corrected])
