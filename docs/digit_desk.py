@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from service.app.setup_commands import new_label_key
 from service.config.loader import load_settings
+from service.config.new_secrets import new_label_key
 from service.demo.children import Children
 from service.demo.person.pictures import picture_uri
 from service.demo.process import sender

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
-import secrets
 from contextlib import closing
 
 from kafka.admin import NewTopic
@@ -13,11 +11,10 @@ from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
 from service.app.permissions import kafka_lines, redis_lines
 from service.config.loader import load_settings
+from service.config.new_secrets import new_label_key, new_token
 from service.domain.errors import Refused
 from service.kafka.clients import build_admin
 from service.kafka.topic_metadata import translate_errors
-
-_SECRET_BYTES = 32
 
 
 def topics(options: argparse.Namespace) -> int:
@@ -63,14 +60,3 @@ def vendors(options: argparse.Namespace) -> int:
         token, digest = new_token()
         print(f"token: {token}\ntoken_sha256: {digest}")
     return 0
-
-
-def new_token() -> tuple[str, str]:
-    """A bearer token for the vendor, and its SHA-256 for the configuration."""
-    token = secrets.token_urlsafe(_SECRET_BYTES)
-    return token, hashlib.sha256(token.encode()).hexdigest()
-
-
-def new_label_key() -> str:
-    """A label key, hexadecimal: for the configuration, and vendors that write to Kafka."""
-    return secrets.token_hex(_SECRET_BYTES)

@@ -86,8 +86,9 @@ def assessment_results(
     }
     error_rates: dict[str, ErrorRatesSnapshot | None] = {}
     asked_rates = settings.assessments_of(ErrorRateSettings)
-    base = Checkpoint(checkpoint, index.space, reference)
-    opened = open_places(requests.of_new_items, settings, base.keys) if asked_rates else {}
+    if asked_rates:
+        base = Checkpoint(checkpoint, index.space, reference)
+        opened = open_places(requests.of_new_items, settings, base.keys)
     for name, rates in asked_rates.items():
         prove: Callable[[Mapping[RateName, Floats]], RateProofs] | None = None
         if policy.has_evidence and not policy.may_err and index[rates.grouping].names:

@@ -22,10 +22,11 @@ from service.domain.arrays import Flags, Floats, UInt64s
 from service.domain.assessments import RateName
 from service.domain.cells import OTHER, grouping_key
 from service.domain.request_order import NO_PLACE
+from service.monitoring.evidence_base import arrival_order
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.open_places import first_open
 from service.monitoring.outcome_aggregates import NO_CLASS
-from service.monitoring.outcome_rows import GroupKey, drawn_by_stratum
+from service.monitoring.outcome_rows import GroupKey, stratum_group
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase, arrival_numbers
 from service.statistics.balance_heuristic import sums
@@ -121,11 +122,11 @@ def error_rate_evidence(
         least = settings.min_ratios.get(name, 0.0)
         log_e, difference, quotient = np.full(len(own), np.nan), np.nan, np.nan
         if (configured := _configured(settings, name)).size:
-            evidence, counted[name] = _evidence(name, labelled, configured, before.get(name))
+            evidence, counted[name] = _evidence(name, name, labelled, configured, before.get(name))
             log_e = np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan)
         if most < 1 or least > 0:
             gap = f"{name} of groups"
-            evidence, counted[gap] = _evidence(name, first, LIMITS, before.get(gap), of=gap)
+            evidence, counted[gap] = _evidence(name, gap, first, LIMITS, before.get(gap))
             difference = float(log_e_any_difference(evidence, most)[0]) if most < 1 else np.nan
             quotient = float(log_e_any_ratio(evidence, least)[0]) if least > 0 else np.nan
         found[name] = log_e, difference, quotient
@@ -139,11 +140,12 @@ def _configured(settings: ErrorRateSettings, name: RateName) -> Floats:
 
 
 def _evidence(
-    name: RateName, labelled: Labelled, limits: Floats, before: CountedCapital | None, *, of: str = ""
+    name: RateName, of: str, labelled: Labelled, limits: Floats, before: CountedCapital | None
 ) -> tuple[LabelEvidence, CountedCapital]:
+    """Evidence on one rate against some limits [T]; the checkpoint knows it by what it is evidence `of`."""
     rate = RATES[name]
     counted = _counted(rate, labelled, limits, before)
-    capital = counted.capital + labelled.base.capital(of or name, labelled.groups, limits)
+    capital = counted.capital + labelled.base.capital(of, labelled.groups, limits)
     capital += Capital.of_sample(rate, limits, labelled.labels, labelled.unlabelled)
     return LabelEvidence.of(rate, limits, capital), counted
 
@@ -218,17 +220,16 @@ def evidence_labels(
     labels, unlabelled = _sampled(
         settings, index, ledger, positive_class, now=now, since=since, any_class=any_class
     )
-    kind, beginning = drawn_by_stratum(key, "")
     firsts = {
-        of.removeprefix(beginning): place
-        for (drawn_for, of), place in ledger.first_requests().items()
-        if drawn_for == kind and of.startswith(beginning)
+        of[1]: place
+        for drawn_for, place in ledger.first_requests().items()
+        if (of := stratum_group(drawn_for)) is not None and of[0] == key
     }
     for name, place in zip(groups.names, first_still_open.tolist(), strict=True):
         firsts[name] = min(place, firsts.get(name, NO_PLACE))
     return Labelled(
         groups=groups.names,
-        arrivals=base.arrivals(firsts, until=until),
+        arrivals=arrival_order(base.arrived, firsts, until=until),
         base=base,
         draws=StratumDraws(
             groups=groups.cells[drawn.cells],

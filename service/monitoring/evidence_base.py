@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.cells import CellSpace, definitions, grouping_key
-from service.domain.request_order import Places
+from service.domain.request_order import NO_PLACE, Places
 from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.statistics.e_processes import log_arrival_weights
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState, RateState
 from service.store.references import ReferenceWindow
+
+Group = TypeVar("Group", str, GroupKey)
 
 EvidenceKind = Literal["below_threshold", "declined", "miscalibrated", "changed"]
 """What can be confirmed of a group."""
@@ -87,6 +89,22 @@ class Checkpoint:
         """Confirmed changes of the groups of a grouping, by group."""
         changes = self.states[grouping].changes if grouping in self.states else {}
         return {group: changes[name] for group, name in enumerate(groups) if name in changes}
+
+
+def arrival_order(
+    known: Sequence[Group], firsts: Mapping[Group, int], *, until: int = NO_PLACE
+) -> list[Group]:
+    """Groups in the order in which labels were first requested for them, by the places of these requests.
+
+    Those that a checkpoint knows come first, as it knows all requests up to its place. They keep their
+    numbers if nothing is requested for them any more. So the order does not change when labels are trimmed,
+    when a process starts, when traffic is counted again from its beginning, or when the configuration
+    changes. Groups whose first request has the place `until`, or a later one, are left out.
+    """
+    order, known_ones = list(known), set(known)
+    later = [(place, group) for group, place in firsts.items() if group not in known_ones and place < until]
+    order += [group for _, group in sorted(later)]
+    return order
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
 from service.monitoring.certificate import grouping_certificate, kept_with
-from service.monitoring.evidence_base import Checkpoint, WatchedGroups
+from service.monitoring.evidence_base import Checkpoint, WatchedGroups, arrival_order
 from service.monitoring.gold_labels import allowed_errors, first_gold, gold_counts
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.group_thresholds import group_thresholds
@@ -64,7 +64,7 @@ def model_evidence(
     twice = _may_count_twice(settings, ledger, base)
     labelled = _labelled(index, ledger, base, unanswered, twice)
     opened = open_places(open_requests, settings, base.keys)
-    order = _arrival_order(base, _first_places(index, ledger, labelled, opened, base))
+    order = arrival_order(base.arrivals, _first_places(index, ledger, labelled, opened, base))
     numbers = {key: number for number, key in enumerate(order, start=1)}
     shared = Counter(base.keys[name] for name in labelled)
     labels_of = {
@@ -137,6 +137,7 @@ def due_checkpoint(
     if place <= base.position:
         return None
     gold = gold_counts(ledger.gold_labels, {}, checkpoint, until=place + 1)
+    any_class = unanswered_requests(settings, ledger).any_class
     evidence = model_evidence(
         settings=settings,
         index=index,
@@ -146,24 +147,17 @@ def due_checkpoint(
         checkpoint=checkpoint,
         before={},
         wrong_labels=allowed_errors(settings, gold),
+        any_class=any_class,
         until=place + 1,
     )
     firsts = _first_places(index, ledger, _labelled(index, ledger, base, (), {}), {}, base)
     return EvidenceCheckpoint(
         position=place,
         reference=reference,
-        arrivals=_arrival_order(base, firsts, place + 1),
+        arrivals=arrival_order(base.arrivals, firsts, until=place + 1),
         groupings=[*(_state(*of, base) for of in evidence.items()), *base.former_states(ledger, until=place)],
         gold=gold,
-        rates=rate_states(
-            settings,
-            index,
-            ledger,
-            base,
-            reference,
-            any_class=unanswered_requests(settings, ledger).any_class,
-            until=place + 1,
-        ),
+        rates=rate_states(settings, index, ledger, base, reference, any_class=any_class, until=place + 1),
     )
 
 
@@ -266,18 +260,3 @@ def _first_places(
                 named = key, groups.names[group]
                 places[named] = min(int(firsts[group]), places.get(named, NO_PLACE))
     return places
-
-
-def _arrival_order(
-    base: Checkpoint, first_places: Mapping[GroupKey, int], until: int = NO_PLACE
-) -> list[GroupKey]:
-    """Groups of all groupings of a model, in the order in which labels were first requested for them.
-
-    Those of the checkpoint come first, as it knows all requests up to its place. Those of groupings that are
-    configured no more keep their numbers. So the order does not change when labels are trimmed, when a
-    process starts, when traffic is counted again from its beginning, or when the configuration changes.
-    Groups whose first request has the place `until`, or a later one, are left out.
-    """
-    known = set(base.arrivals)
-    later = [(place, key) for key, place in first_places.items() if key not in known and place < until]
-    return [*base.arrivals, *(key for _, key in sorted(later))]

@@ -195,6 +195,12 @@ def drawn_by_stratum(key: str, group: str) -> GroupKey:
     return WITHOUT_EVIDENCE, f"{key}\0{group}"
 
 
+def stratum_group(drawn: GroupKey) -> GroupKey | None:
+    """The grouping by strata, and the group, of which `drawn_by_stratum` made this; None of all others."""
+    key, end, group = drawn[1].partition("\0")
+    return (key, group) if drawn[0] == WITHOUT_EVIDENCE and end else None
+
+
 class DrawnGroups:
     """Numbers the groups that labels were requested for, in the order in which requests bring them."""
 

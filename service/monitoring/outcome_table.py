@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, UInt64s
-from service.domain.request_order import NO_PLACE, Places, requested_at
+from service.domain.request_order import NO_PLACE, Places, request_places, requested_at
 from service.domain.stratum_estimator import unpacked_estimators
 from service.monitoring.item_labels import Person
 from service.monitoring.label_columns import EndedRequests, ScoredLabels, StratumLabels
@@ -265,24 +265,19 @@ class OutcomeLedger(SummedOutcomes):
         return {*drawn, *(key for key, place in shared.items() if place <= until)}
 
     def place_before(self, entries: int) -> int:
-        """The highest place among the requests of all outcomes but those of the newest entries; 0 of none.
+        """The highest place among the requests of all outcomes but those of the newest entries, one at least.
 
-        Further predictions of their items are among them: they are forgotten with them.
+        Further predictions of their items are among them: they are forgotten with them. 0 of none.
         """
         keys = self._entries["key"]
         if entries >= len(keys):
             return 0
-        first = key_position(int(keys[len(keys) - entries])) if entries else None
-        count = len(self._rows) if first is None else self._rows.first_from(first)
-        own = int(self._rows["place"][:count].max(initial=0))
-        further = [
-            int(self._rows["place"][row])
-            for position, draws in self._further.items()
-            if first is None or position < first
-            for draw in draws
-            if (row := self._rows.row(draw.position)) is not None
-        ]
-        return max(own, *further, self._shared.last_place(self._rows.outcome_keys(slice(count))))
+        first = key_position(int(keys[-entries]))
+        older = slice(self._rows.first_from(first))
+        further = [draw.fact for of, draws in self._further.items() if of < first for draw in draws]
+        places = request_places((fact.requested_at, fact.request_id) for fact in further)
+        own = max(int(column.max(initial=0)) for column in (self._rows["place"][older], places))
+        return max(own, self._shared.last_place(self._rows.outcome_keys(older)))
 
     def labels_since(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from service.config.assessments import ErrorRateSettings
 from service.domain.arrays import Floats, Indices
-from service.domain.request_order import NO_PLACE
 from service.monitoring.evidence_base import Checkpoint
 from service.statistics.rates.evidence import BETS
 from service.statistics.rates.label_evidence import Capital
@@ -25,7 +24,7 @@ class RateBase:
     Labels of requests up to `position` are in the capitals, or do not count.
     """
 
-    key: str  # of the grouping by strata, and the positive class
+    key: tuple[str, str]  # of the grouping by strata, and the positive class
     position: int = 0
     arrived: Sequence[str] = ()  # groups in the order of their first requests
     capitals: Mapping[str, RateCapital] = field(default_factory=dict)
@@ -39,7 +38,7 @@ class RateBase:
         Where labels of all traffic come without a request it knows arrivals alone: an outcome may have
         counted as drawn for its stratum, and count as one of these later.
         """
-        key = f"{base.keys[settings.asked_grouping]}\0{settings.positive_class}"
+        key = base.keys[settings.asked_grouping], settings.positive_class
         same = [state for state in base.rate_states if state.key == key]
         found = next((state for state in same if state.assessment == name), same[0] if same else None)
         arrived = [] if found is None else found.arrivals
@@ -63,15 +62,6 @@ class RateBase:
             known = np.frombuffer(side, _NUMBER).reshape(shape)
             into[np.ix_(rows, columns)] = known[np.ix_(known_rows, known_columns)]
         return found
-
-    def arrivals(self, firsts: Mapping[str, int], *, until: int = NO_PLACE) -> list[str]:
-        """Groups in the order of their first requests, whose places are given; known ones come first.
-
-        Groups whose first request has the place `until`, or a later one, are left out.
-        """
-        new = firsts.keys() - set(self.arrived)
-        later = sorted((firsts[group], group) for group in new)
-        return [*self.arrived, *(group for place, group in later if place < until)]
 
     def continued(
         self, name: str, arrivals: Sequence[str], counted: Mapping[str, tuple[Sequence[str], Floats, Capital]]

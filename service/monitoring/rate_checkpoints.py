@@ -12,7 +12,7 @@ from service.config.model import ModelSettings
 from service.monitoring.error_rate_evidence import error_rate_evidence, evidence_labels, rate_limits
 from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.outcome_rows import WITHOUT_EVIDENCE
+from service.monitoring.outcome_rows import stratum_group
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase
 from service.store.checkpoints import RateState
@@ -64,15 +64,13 @@ def rate_states(
 
 
 def _former_states(
-    base: Checkpoint, ledger: OutcomeLedger, known: Collection[str], until: int
+    base: Checkpoint, ledger: OutcomeLedger, known: Collection[tuple[str, str]], until: int
 ) -> list[RateState]:
     """Of assessments that are configured no more; with arrivals alone if labels came that are not in them."""
     passed = ledger.groups_requested(after=base.position, until=until - 1)
-    keys = {of.partition("\0")[0] for drawn, of in passed if drawn == WITHOUT_EVIDENCE}
+    keys = {of[0] for drawn in passed if (of := stratum_group(drawn)) is not None}
     return [
-        state
-        if base.is_current and state.key.rpartition("\0")[0] not in keys
-        else msgspec.structs.replace(state, capitals={})
+        state if base.is_current and state.key[0] not in keys else msgspec.structs.replace(state, capitals={})
         for state in base.rate_states
         if state.key not in known
     ]

@@ -75,7 +75,7 @@ class RateState(msgspec.Struct, frozen=True, array_like=True):
     """
 
     assessment: str
-    key: str
+    key: tuple[str, str]
     arrivals: list[str]
     capitals: dict[str, RateCapital]
 

@@ -24,7 +24,7 @@ from service.app.proposal.profile import Profile, profile_rows
 from service.app.proposal.propose import Proposal, Wishes, propose
 from service.app.trial.answers import Answering, truth_plan
 from service.app.trial.bad_cells import without_bad_scores
-from service.app.trial.configuration import LabellingPage, split, trial_configuration
+from service.app.trial.configuration import split, trial_configuration
 from service.app.trial.ledger import FileTruth
 from service.app.trial.rows import TrialRows
 from service.app.trial.settling import Counts, Settling
@@ -33,6 +33,7 @@ from service.config.document import Document
 from service.config.loader import settings_of
 from service.config.settings import Settings
 from service.demo.configuration import Places
+from service.demo.desk import Desk
 from service.domain.cells import MISSING
 from service.domain.errors import BadMessage
 from service.domain.messages import LabelRequest
@@ -53,8 +54,8 @@ def proposed(path: Path, **columns: str) -> tuple[Profile, Proposal]:
     return profile, propose(profile, Wishes(columns))
 
 
-def settings(proposal: Proposal, *, labels: int = 30, page: LabellingPage | None = None) -> Settings:
-    content = trial_configuration(proposal, PLACES, labels=labels, delay_seconds=2.0, page=page)
+def settings(proposal: Proposal, *, labels: int = 30, desk: Desk | None = None) -> Settings:
+    content = trial_configuration(proposal, PLACES, labels=labels, delay_seconds=2.0, desk=desk)
     return settings_of(Document(content), "the trial", {})
 
 
@@ -111,12 +112,12 @@ def test_the_assessments_of_a_trial_are_those_proposed_with_its_labels_in_their_
 
 def test_a_person_labels_on_the_page_of_a_vendor_whose_token_is_printed(tmp_path: Path) -> None:
     _, proposal = proposed(write_csv(tmp_path / "sorter.csv", rows()))
-    page = LabellingPage.new(8_402)
-    tried = settings(proposal, page=page)
+    desk = Desk(8_402)
+    tried = settings(proposal, desk=desk)
     (vendor,) = tried.vendors.values()
     assert vendor.labelling_page
     assert tried.vendor_api.port == 8_402
-    assert page.token not in str(page.settings)
+    assert desk.token not in str(desk.settings)
 
 
 def test_predictions_keep_their_items_and_are_of_now_whatever_time_the_file_has(tmp_path: Path) -> None:

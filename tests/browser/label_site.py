@@ -17,6 +17,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from store_site import message, record
 
+from service.serving.vendor_api.service import VendorService
 from service.store.connection import Connection
 
 TEAM: dict[str, Any] = {"acme": VENDORS["acme"] | {"labelling_page": True}}
@@ -117,3 +118,17 @@ def picture_url(shade: int) -> str:
     content = io.BytesIO()
     Image.new("RGB", (24, 24), (shade % 256, 120, 255 - shade % 256)).save(content, "png")
     return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+def block(desk: Desk, page: Page) -> tuple[str, VendorService | None]:
+    """Label an item that cannot be sent; its id, and what makes it possible again."""
+    item(page)
+    service, desk.office.service = desk.office.service, None
+    (labelled,) = press(page, "2")
+    expect(page.locator(".progress")).to_contain_text("Not sent yet")
+    return labelled, service
+
+
+def who(desk: Desk, count: int) -> set[tuple[str, str]]:
+    """Which items were labelled by whom, of the first labels."""
+    return {(label["item_id"], label["annotator"]) for label in desk.office.read_labels(count)}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from label_site import Sit, item, press
+from label_site import Sit, await_sent, block, item, press, who
 from playwright.sync_api import Page, Route, expect
-from test_unsent_answers import block
 
 
 def close_and_stay(page: Page) -> None:
@@ -60,3 +59,25 @@ def test_a_tab_asks_after_a_reload_while_nothing_answers(sit: Sit) -> None:
     page.mouse.click(5, 5)  # browsers ask nothing in a page that nobody has touched
     assert unsent(page) == 1
     close_and_stay(page)
+
+
+def test_a_tab_that_stays_sends_its_answers_later(sit: Sit) -> None:
+    desk = sit()
+    desk.ask(3)
+    page = desk.sit("ana")
+    labelled, service = block(desk, page)
+    close_and_stay(page)
+    desk.office.service = service
+    await_sent(page, labelled=1)
+    assert who(desk, 1) == {(labelled, "ana")}
+
+
+def test_a_tab_does_not_ask_when_all_was_sent(sit: Sit) -> None:
+    desk = sit()
+    desk.ask(3)
+    page = desk.sit("ana")
+    item(page)
+    press(page, "2")
+    await_sent(page, labelled=1)
+    with page.expect_event("close"):
+        page.close(run_before_unload=True)

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from label_site import Desk, Sit, await_sent, item, log_in, press
-from playwright.sync_api import Page, Route, expect
-
-from service.serving.vendor_api.service import VendorService
-
-
-def block(desk: Desk, page: Page) -> tuple[str, VendorService | None]:
-    """Label an item that cannot be sent; its id, and what makes it possible again."""
-    item(page)
-    service, desk.office.service = desk.office.service, None
-    (labelled,) = press(page, "2")
-    expect(page.locator(".progress")).to_contain_text("Not sent yet")
-    return labelled, service
-
-
-def who(desk: Desk, count: int) -> set[tuple[str, str]]:
-    return {(label["item_id"], label["annotator"]) for label in desk.office.read_labels(count)}
+from label_site import Sit, await_sent, block, item, log_in, press, who
+from playwright.sync_api import Route, expect
 
 
 def test_who_logs_out_with_unsent_answers_is_asked_first(sit: Sit) -> None:
@@ -32,31 +17,6 @@ def test_who_logs_out_with_unsent_answers_is_asked_first(sit: Sit) -> None:
     desk.office.service = service
     await_sent(page, labelled=1)
     assert who(desk, 1) == {(labelled, "ana")}
-
-
-def test_who_closes_the_tab_with_unsent_answers_is_asked_first(sit: Sit) -> None:
-    desk = sit()
-    desk.ask(3)
-    page = desk.sit("ana")
-    labelled, service = block(desk, page)
-    with page.expect_event("dialog") as asked:
-        page.close(run_before_unload=True)
-    assert asked.value.type == "beforeunload"
-    asked.value.dismiss()
-    desk.office.service = service
-    await_sent(page, labelled=1)
-    assert who(desk, 1) == {(labelled, "ana")}
-
-
-def test_who_closes_the_tab_when_all_was_sent_is_not_asked(sit: Sit) -> None:
-    desk = sit()
-    desk.ask(3)
-    page = desk.sit("ana")
-    item(page)
-    press(page, "2")
-    await_sent(page, labelled=1)
-    with page.expect_event("close"):
-        page.close(run_before_unload=True)
 
 
 def test_who_leaves_all_the_same_loses_them(sit: Sit) -> None:

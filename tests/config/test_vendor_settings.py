@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.app.setup_commands import new_label_key, new_token
 from service.config.loader import load_settings
+from service.config.new_secrets import new_label_key, new_token
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
 

@@ -16,10 +16,11 @@ from rich.console import Console
 from service.app.cli import main
 from service.config.settings import Settings
 from service.demo.configuration import WEAKEST_CAMERA, Places
+from service.demo.desk import TEAM, Desk
 from service.demo.journal import Journal, LabelGiven
 from service.demo.metrics import GroupReading, Reading
 from service.demo.person.answers import Answers
-from service.demo.person.configuration import TEAM, Desk, person_configuration
+from service.demo.person.configuration import person_configuration
 from service.demo.person.pictures import picture_uri
 from service.demo.person.producer import PictureStream
 from service.demo.person.report import print_person_report, summary_lines

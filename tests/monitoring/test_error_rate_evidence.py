@@ -37,7 +37,7 @@ def proof_of(numbers: list[int], wrong: list[int], **limits: dict[str, float]) -
     labelled = Labelled(
         groups,
         [f"g{number}" for number in range(1, max(numbers) + 1)],
-        RateBase("region"),
+        RateBase(("region", "flag")),
         NO_DRAWS,
         np.zeros(0, np.uint64),
         labels,

@@ -11,7 +11,7 @@ from test_rate_checkpoint_settings import proof as proof_of
 
 from service.config.assessments import ErrorRateSettings
 from service.domain.request_order import request_place
-from service.monitoring.evidence_base import Checkpoint
+from service.monitoring.evidence_base import Checkpoint, arrival_order
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase, arrival_numbers
 from service.store.outcome_entries import OutcomeEntry, SharedDraw
@@ -58,7 +58,7 @@ def test_groups_keep_the_number_of_their_arrival_if_a_reference_is_set() -> None
     base = RateBase.of(Checkpoint(first, SPACE, reference), "fair", fair, samples_traffic=False)
     # The stream has labels of the north alone; those of the south were trimmed.
     left = {"north": request_place(30.0, "request-30")}
-    assert arrival_numbers(["north", "south"], base.arrivals(left)).tolist() == numbers.tolist()
+    assert arrival_numbers(["north", "south"], arrival_order(base.arrived, left)).tolist() == numbers.tolist()
 
 
 def test_a_label_that_a_checkpoint_knows_does_not_count_again_in_a_census() -> None:

@@ -1,4 +1,4 @@
-"""The programs and commands of docs/tutorial.md, carried out as they stand there, lead to the alert."""
+"""The programs and commands of docs/tutorial.md, run in their order, lead to the alert."""
 
 from __future__ import annotations
 

@@ -7,25 +7,20 @@ import pytest
 from store_site import NOW, Site, message, record
 
 from service.domain.errors import FenceRefused
+from service.monitoring.monitor import ModelMonitor
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.checkpoints import CheckpointStore, DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.connection import Connection
 from service.store.references import ReferenceWindow
 
 LIMIT = 1_000
+ASK = {"policy": "random", "budget": {"labels": 10_000}, "max_in_flight": 400}
 MODELS = {
     "m": {
         "classes": ["cat", "dog"],
         "score_bins": 1,
         "alerts": {"min_accuracy": 0.8},
-        "assessments": {
-            "ask": {
-                "grouping": "all",
-                "policy": "random",
-                "budget": {"labels": 10_000},
-                "max_in_flight": 400,
-            }
-        },
+        "assessments": {"ask": ASK | {"grouping": "all"}},
     }
 }
 
@@ -68,8 +63,8 @@ def test_a_leader_of_the_past_keeps_none(connection: Connection) -> None:
     assert former.checkpoint() == checkpoint(3)
 
 
-def test_evidence_goes_on_over_more_labels_than_the_stream_keeps(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds={"outcomes": LIMIT})
+def answer_many(site: Site) -> tuple[ModelMonitor, int]:
+    """Have more labels answered than the stream keeps, round after round; how many."""
     records = [record(number, message(number)) for number in range(2_600)]
     monitor, answered = site.monitor("m"), 0
     for turn in range(13):
@@ -79,10 +74,25 @@ def test_evidence_goes_on_over_more_labels_than_the_stream_keeps(connection: Con
         monitor.ask(epoch=1, now=at)
         answered += len(site.answer("m", lambda _: "cat"))
     assert answered > 2 * LIMIT
+    return monitor, answered
+
+
+def test_evidence_goes_on_over_more_labels_than_the_stream_keeps(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds={"outcomes": LIMIT})
+    monitor, answered = answer_many(site)
     assert site.connection.client.xlen(site.keys("m").outcomes) < answered
     # A process that starts now knows as much as the one that has seen all labels.
     for process in (monitor, site.monitor("m")):
         assert labels_of(process.refresh(NOW + 1_000)) == answered
+
+
+def test_evidence_goes_on_if_two_assessments_draw_the_same_items(connection: Connection) -> None:
+    # What the second one draws takes room in the stream, and is no label.
+    asked = {name: ASK | {"grouping": grouping} for name, grouping in (("ask", "all"), ("classes", "class"))}
+    model = MODELS["m"] | {"groupings": {"class": {"by": "predicted_class"}}, "assessments": asked}
+    site = Site(connection, {"m": model}, bounds={"outcomes": LIMIT})
+    monitor, answered = answer_many(site)
+    assert labels_of(monitor.refresh(NOW + 1_000)) == answered
 
 
 def labels_of(snapshot: ModelSnapshot) -> float:

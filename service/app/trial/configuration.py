@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from service.app.proposal.commented_yaml import document
 from service.app.proposal.propose import Proposal
-from service.app.setup_commands import new_label_key, new_token
 from service.demo.configuration import Places
+from service.demo.desk import Desk
 
 TICK_SECONDS: Final = 1.0
 """Time between two rounds, in which labels are requested."""
@@ -23,38 +22,10 @@ _SECONDS = 3_600.0
 _SEED = 1
 _LEASE_SECONDS = 60.0
 _PERSON_LEASE_SECONDS = 3_600.0
-_VENDOR = "you"
-
-
-@dataclass(frozen=True)
-class LabellingPage:
-    """Where a person labels, and how they log in.
-
-    Attributes:
-        port: of the vendor API on 127.0.0.1.
-        token: to log in with.
-        settings: `vendors` and `vendor_api` of the configuration.
-    """
-
-    port: int
-    token: str
-    settings: Mapping[str, Any]
-
-    @classmethod
-    def new(cls, port: int) -> LabellingPage:
-        """A page with secrets of its own."""
-        token, digest = new_token()
-        vendor = {"token_sha256": [digest], "label_keys": [new_label_key()], "labelling_page": True}
-        return cls(port, token, {"vendors": {_VENDOR: vendor}, "vendor_api": {"port": port}})
-
-    @property
-    def address(self) -> str:
-        """Of the page."""
-        return f"http://127.0.0.1:{self.port}/label/"
 
 
 def trial_configuration(
-    proposal: Proposal, places: Places, *, labels: int, delay_seconds: float, page: LabellingPage | None
+    proposal: Proposal, places: Places, *, labels: int, delay_seconds: float, desk: Desk | None
 ) -> dict[str, Any]:
     """The configuration of `credence run` for a trial.
 
@@ -63,12 +34,12 @@ def trial_configuration(
         places: of the bundled servers.
         labels: that all assessments may use together, in the proportions of their proposed budgets.
         delay_seconds: between a request and its answer, if no person answers.
-        page: that a person labels on; None if the file has true classes.
+        desk: where a person labels; None if the file has true classes.
     """
     content = document(proposal.entries)
     content |= places.configuration(seconds=_SECONDS, seed=_SEED)
     content["schedule"] = {"tick_seconds": TICK_SECONDS}
-    lease_seconds = _PERSON_LEASE_SECONDS if page else _LEASE_SECONDS + 2 * delay_seconds
+    lease_seconds = _PERSON_LEASE_SECONDS if desk else _LEASE_SECONDS + 2 * delay_seconds
     assessments = content["models"][proposal.model]["assessments"]
     shares = split(labels, {name: each["budget"]["labels"] for name, each in assessments.items()})
     content["models"][proposal.model]["assessments"] = {
@@ -80,7 +51,7 @@ def trial_configuration(
         }
         for name, count in shares.items()
     }
-    return content if page is None else content | dict(page.settings)
+    return content if desk is None else content | desk.settings
 
 
 def split(labels: int, weights: Mapping[str, int]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from service.app.proposal.classes import possible_truths
 from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
 from service.app.trial.answers import Answering, TruthLabeller, truth_plan
-from service.app.trial.configuration import LabellingPage, trial_configuration
+from service.app.trial.configuration import trial_configuration
 from service.app.trial.random_labels import random_labels
 from service.app.trial.readings import Readings
 from service.app.trial.results import (
@@ -37,8 +37,8 @@ from service.app.trial.view import View
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.demo.children import Children, Stopped
+from service.demo.desk import Desk
 from service.demo.metrics import fetch
-from service.demo.servers import free_port
 from service.demo.stage import FAILED, INTERRUPTED, POLL_SECONDS, SUCCEEDED, Stage, perform
 from service.serving.documents.models import ModelState
 
@@ -99,7 +99,7 @@ class Trial:
 
     def __init__(self, plan: TrialPlan, stage: Stage) -> None:
         self._plan, self._stage = plan, stage
-        self._page = None if plan.has_truth else LabellingPage.new(free_port())
+        self._desk = None if plan.has_truth else Desk()
         self._readings = Readings(stage.http_port, plan.proposal.model)
         self._state: ModelState | None = None
         self._read_at = -_READING_SECONDS
@@ -119,7 +119,7 @@ class Trial:
                 settings = self._start(children)
             stage.print_address()
             self._print_page()
-            self._rows = TrialRows(settings, plan.proposal, plan.profile, shows_rows=self._page is not None)
+            self._rows = TrialRows(settings, plan.proposal, plan.profile, shows_rows=self._desk is not None)
             if self._rows.item_note:
                 stage.print(self._rows.item_note)
             self._start_labeller(settings, stack)
@@ -150,7 +150,7 @@ class Trial:
                 places,
                 labels=plan.labels,
                 delay_seconds=plan.answering.delay_seconds,
-                page=self._page,
+                desk=self._desk,
             ),
             {},
             lambda: True,
@@ -163,16 +163,16 @@ class Trial:
         return fetch(self._stage.monitoring_port, "/readyz", accept="application/json") is not None
 
     def _print_page(self) -> None:
-        if self._page is None:
+        if self._desk is None:
             return
         self._stage.print(
             f"The file has no true classes, so you label.{self._plan.truth_hint} "
-            f"Open {self._page.address} and log in with the token:\n  {self._page.token}\n"
+            f"Open {self._desk.url} and log in with the token:\n  {self._desk.token}\n"
             f"The trial ends after {self._plan.labels:,} labels (--labels), or at Ctrl-C, with the report."
         )
 
     def _start_labeller(self, settings: Settings, stack: ExitStack) -> None:
-        if self._page is not None:
+        if self._desk is not None:
             return
         plan = truth_plan(self._rows.ledger, self._plan.answering)
         journal = self._stage.folder / _JOURNAL
@@ -232,7 +232,7 @@ class Trial:
         labels = LabelCounts(
             answered=state.outcomes,
             budget=sum(each.budget.labels for each in state.assessments),
-            answering=None if self._page is not None else plan.answering,
+            answering=None if self._desk is not None else plan.answering,
             cost=plan.cost,
         )
         rows = RowCounts(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field
-from secrets import token_urlsafe
 from typing import Any
 
 from service.demo.configuration import WEAKEST_CAMERA, Places, configuration
-from service.demo.servers import free_port
+from service.demo.desk import Desk
 from service.demo.world import MODEL
 
-TEAM = "you"
 FEWEST_LABELS = 10
-LABEL_PATH = "/label/"
 
 _TICK_SECONDS = 2.5
 """Two of a window of drift. A person sees soon what a label changed."""
@@ -25,21 +20,6 @@ _SPARE = 3
 """Times as many labels as are wanted may be requested: items can be skipped, and requests expire."""
 
 _HISTORY_HOURS = 1.0
-_SECRET_BYTES = 24
-
-
-@dataclass(frozen=True)
-class Desk:
-    """Where the person labels, and the secrets of this run."""
-
-    port: int = field(default_factory=free_port)
-    token: str = field(default_factory=lambda: token_urlsafe(_SECRET_BYTES))
-    label_key: str = field(default_factory=lambda: token_urlsafe(_SECRET_BYTES))
-
-    @property
-    def url(self) -> str:
-        """Address of the labelling page."""
-        return f"http://127.0.0.1:{self.port}{LABEL_PATH}"
 
 
 def person_configuration(
@@ -61,9 +41,4 @@ def person_configuration(
     model["assessments"] = {WEAKEST_CAMERA: weakest}
     document["http"]["history_hours"] = _HISTORY_HOURS
     document["schedule"]["tick_seconds"] = min(_TICK_SECONDS, document["schedule"]["tick_seconds"])
-    team = {
-        "token_sha256": [hashlib.sha256(desk.token.encode()).hexdigest()],
-        "label_keys": [desk.label_key],
-        "labelling_page": True,
-    }
-    return document | {"vendor_api": {"port": desk.port}, "vendors": {TEAM: team}}
+    return document | desk.settings

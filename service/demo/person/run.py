@@ -9,10 +9,11 @@ from rich.text import Text
 
 from service.demo.children import Children, Stopped
 from service.demo.configuration import MIN_SECONDS
+from service.demo.desk import LABEL_PATH, Desk
 from service.demo.metrics import fetch
 from service.demo.observer import Observer
 from service.demo.person.answers import Answers
-from service.demo.person.configuration import FEWEST_LABELS, LABEL_PATH, Desk, person_configuration
+from service.demo.person.configuration import FEWEST_LABELS, person_configuration
 from service.demo.person.producer import DEGRADE_FILE
 from service.demo.person.report import print_person_report
 from service.demo.report import finding_times, print_numbers
