@@ -149,9 +149,10 @@ def _ingest(measured: Sequence[Figures]) -> str:
 {_command("ingest")} compares one Credence process with a bare `poll()` loop of the same client on the same topic.
 
 The client's own Python code is most of the cost of small records. Credence always reduces it by collecting garbage
-rarely and by keeping freed memory for the next batch. With `kafka.fast_fetch: true` it also receives responses in large
-pieces and parses record batches in one loop. This is off by default, because it replaces parts of the client library.
-It is used only with versions of the library for which tests show that it reads exactly as the library does.
+rarely and by keeping freed memory for the next batch. Unless `kafka.fast_fetch` is `false`, it also receives responses in
+large pieces and parses record batches in one loop. This replaces parts of the client library. So it is used only with
+versions of the library for which tests show that it reads exactly as the library does, and after a self-test at start;
+otherwise a warning is logged, and the library's own code stays ([a patch of the library](kafka-python/README.md)).
 
 The first two fifths of a stream, in which the pool fills, are not measured.
 

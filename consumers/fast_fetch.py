@@ -1,9 +1,10 @@
 """Faster fetching with the Kafka client: receive in large pieces, and decode a batch in one loop.
 
 The client decodes a record with some thirty Python calls, and receives four kilobytes at a time: together
-most of the cost of reading. This replaces private parts of the client. So it is used only if configured
-(`kafka.fast_fetch`), and only with client versions for which `tests/consumers/test_fast_fetch.py` shows that
-it decodes and receives exactly as the client does. Otherwise the client's own code stays.
+most of the cost of reading. This replaces private parts of the client, unless `kafka.fast_fetch` is false. So
+it is used only with client versions for which `tests/consumers/test_fast_fetch.py` shows that it decodes and
+receives exactly as the client does, and after a self-test at the start, as an installed client may be
+patched. Otherwise the client's own code stays. docs/kafka-python has such changes as a patch of the client.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import kafka
+from kafka import TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord, Fetcher, IsolationLevel
 from kafka.errors import CorruptRecordError, KafkaConnectionError
 from kafka.net import manager
 from kafka.net.transport import KafkaTCPTransport
+from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from kafka.record.util import decode_varint
 
 log = logging.getLogger(__name__)
@@ -27,6 +31,15 @@ log = logging.getLogger(__name__)
 VERSIONS = frozenset({"3.0.12"})
 """Versions of kafka-python that this was written for."""
 
+_SELF_TEST: Sequence[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]] = (
+    (b"key", b"value", []),
+    (None, b"x" * 63, []),
+    (b"k" * 64, b"x" * 8_192, [("name", b"value"), ("none", None)]),
+    (b"", None, [("", b"")]),
+)
+"""Keys, values and headers whose lengths take one, two and three bytes, or that are absent."""
+
+_SELF_TEST_BYTES = 65_536
 _RECEIVED_BYTES = 256 * 1024
 _CURRENT_FORMAT = 2
 _LONGEST_SHIFT = 63
@@ -41,10 +54,37 @@ def use_fast_fetch(consumer: Any) -> bool:
             "fast fetch is off: unsupported version of kafka-python", extra={"supported": sorted(VERSIONS)}
         )
         return False
+    if not reads_alike():
+        log.warning("fast fetch is off: this kafka-python reads a record batch of the self-test differently")
+        return False
     consumer._fetcher.PartitionRecords = FastPartitionRecords  # noqa: SLF001 - see above
     # For all connections that clients of this process make from now on.
     manager.KafkaTCPTransport = FastTransport
     return True
+
+
+def reads_alike() -> bool:
+    """Whether this and the client read the batches of the self-test alike, some milliseconds' work."""
+    partition = TopicPartition("self-test", 0)
+    readers: tuple[type[Any], ...] = (FastPartitionRecords, Fetcher.PartitionRecords)
+    for codec in (DefaultRecordBatch.CODEC_NONE, DefaultRecordBatch.CODEC_GZIP):
+        builder = MemoryRecordsBuilder(_CURRENT_FORMAT, codec, _SELF_TEST_BYTES)
+        for key, value, headers in _SELF_TEST:
+            builder.append(1_700_000_000_000 + len(value or b""), key, value, headers)
+        builder.close()
+        data = bytes(builder.buffer())
+        try:
+            fast, own = (reader(0, partition, MemoryRecords(data)).take() for reader in readers)
+        except Exception:  # whatever private parts of a patched client raise, its own code stays
+            log.warning("fast fetch: the self-test failed", exc_info=True)
+            return False
+        if not own or [_plain(record) for record in fast] != [_plain(record) for record in own]:
+            return False
+    return True
+
+
+def _plain(record: Any) -> tuple[Any, ...]:
+    return tuple(list(part) if part == () else part for part in record)
 
 
 class FastTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types

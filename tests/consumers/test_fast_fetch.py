@@ -17,7 +17,7 @@ from kafka.consumer.fetcher import Fetcher, IsolationLevel
 from kafka.errors import CorruptRecordError, KafkaConnectionError
 from kafka.net import manager
 from kafka.net.transport import KafkaTCPTransport
-from kafka.record.default_records import DefaultRecordBatch
+from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from consumers.fast_fetch import VERSIONS, FastPartitionRecords, FastTransport, use_fast_fetch
@@ -199,6 +199,22 @@ def test_it_is_put_in_where_it_is_known_to_be_safe() -> None:
 def test_it_stays_off_with_another_version_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Client()
     monkeypatch.setattr(kafka, "__version__", "3.0.99")
+    assert not use_fast_fetch(client)
+    assert not client.is_fast
+
+
+def test_it_stays_off_with_a_client_that_is_patched_to_read_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = Client()
+    monkeypatch.setattr(DefaultRecord, "value", property(lambda record: (record._value or b"")[:100]))
+    assert not use_fast_fetch(client)
+    assert not client.is_fast
+
+
+def test_it_stays_off_with_a_client_whose_private_parts_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client()
+    monkeypatch.delattr(DefaultRecordBatch, "_maybe_uncompress")
     assert not use_fast_fetch(client)
     assert not client.is_fast
 
