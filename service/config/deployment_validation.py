@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from service.config.mapping import mapping_problems
 from service.config.schema_registry import SchemaRegistrySettings
 from service.config.settings import KafkaSecurity, RedisSettings, Settings
 from service.config.types import Problems
@@ -26,6 +27,7 @@ def deployment_problems(settings: Settings) -> Problems:
     return [
         *kafka_problems(settings.kafka.security),
         *registry_problems(settings.kafka.schema_registry),
+        *mapping_problems(settings.kafka.mapping, settings.kafka.label_mapping),
         *_redis_problems(settings.redis),
         *_listener_problems(settings),
         *_incomplete_pairs("vendor_api", settings.vendor_api),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from service.config.types import Frozen, Name
+from service.config.types import Frozen, Name, Problems
 from service.domain.field_mapping import FieldRule, RecordMapping, TimeUnit
 from service.domain.record_paths import parse_path
 
@@ -72,29 +72,22 @@ class MappedField(Frozen):
 Mapped = Annotated[MappedField, BeforeValidator(_as_rule)]
 
 _REQUIRED = frozenset({"model", "item_id", "predicted_class", "score", "probabilities", "true_class"})
-_CLASSES = frozenset({"predicted_class", "probabilities", "true_class", "kind"})
+_CLASSES = ("predicted_class", "probabilities", "true_class", "kind")
+_CLASSES_IN_WORDS = f"{', '.join(_CLASSES)} and attributes"
 
 
 class _Mapping(Frozen):
     """Rules by field."""
 
-    @model_validator(mode="after")
-    def _fitting_keys(self) -> Self:
-        for field, rule in self._rules().items():
-            if rule.names and field not in _CLASSES:
-                raise ValueError(f"`{field}` takes no `names`: it is no class")
-            if rule.unit is not None and field != "time":
-                raise ValueError(f"`{field}` takes no `unit`: it is no time")
-        return self
-
-    def _rules(self) -> dict[str, MappedField]:
+    def rules(self) -> dict[str, MappedField]:
+        """Rules of single fields, without those of attributes by name."""
         found = {field: getattr(self, field) for field in type(self).model_fields}
         return {field: rule for field, rule in found.items() if isinstance(rule, MappedField)}
 
     def _field_rules(self) -> dict[str, FieldRule]:
         return {
             field: rule.rule(field)
-            for field, rule in self._rules().items()
+            for field, rule in self.rules().items()
             if not field.endswith("attributes")
         }
 
@@ -125,12 +118,6 @@ class PredictionMapping(_Mapping):
     """what a labeller sees; any JSON value"""
     payload_uri: Mapped | None = None
     """where a labeller finds the item"""
-
-    @model_validator(mode="after")
-    def _has_prediction(self) -> Self:
-        if self.probabilities is None and (self.predicted_class is None or self.score is None):
-            raise ValueError("requires `predicted_class` and `score`, or `probabilities`")
-        return self
 
     def mapping(self) -> RecordMapping:
         """The rules as the decoder uses them."""
@@ -167,3 +154,19 @@ class LabelMapping(_Mapping):
     def mapping(self) -> RecordMapping:
         """The rules as the decoder uses them."""
         return RecordMapping(self._field_rules())
+
+
+def mapping_problems(predictions: PredictionMapping | None, labels: LabelMapping | None) -> Problems:
+    """Keys of mappings that conflict with another key or lack one, by path, with the problem."""
+    problems: Problems = []
+    for at, mapping in (("kafka.mapping", predictions), ("kafka.label_mapping", labels)):
+        for field, rule in () if mapping is None else mapping.rules().items():
+            if rule.names and field not in _CLASSES:
+                problems.append((f"{at}.{field}.names", f"not accepted here, only for {_CLASSES_IN_WORDS}"))
+            if rule.unit is not None and field != "time":
+                problems.append((f"{at}.{field}.unit", "not accepted here, only for time"))
+    if predictions is not None and predictions.probabilities is None:
+        for field in ("predicted_class", "score"):
+            if getattr(predictions, field) is None:
+                problems.append((f"kafka.mapping.{field}", "required without `probabilities`"))
+    return problems
