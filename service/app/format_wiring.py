@@ -21,13 +21,16 @@ from service.kafka.schema_registry import SchemaRegistry
 _PACKAGES = ("fastavro", "google.protobuf", "grpc_tools")
 
 
-def prediction_formats(settings: Settings) -> list[Format]:
+def prediction_formats(settings: Settings, *, any_model: bool = False) -> list[Format]:
     """Formats of predictions besides the native one; the first that accepts a record decodes it.
+
+    With `any_model`, inference responses of models that are not configured are read too.
 
     Raises:
         ConfigurationError: a file of the schema registry cannot be used, or a package is not installed.
     """
-    responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
+    tensors = {name: model.tensors for name, model in settings.models.items()}
+    responses = OpenInference(tensors, any_model=any_model)
     mapping = settings.kafka.mapping
     messages = TopicMessages(
         PREDICTION_TYPE,
