@@ -20,8 +20,8 @@ encode_native = msgspec.json.Encoder(decimal_format="number").encode
 
 _NAMES = frozenset({"model", "item_id", "request_id", "kind", "annotator", "payload_uri"})
 _CLASSES = frozenset({"predicted_class", "true_class"})
-_FAR_SECONDS = 1e11
-"""Beyond every year that a time can have."""
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""What a time can be: the years 1 to 9999 in UTC, in seconds since the epoch."""
 
 _ABSENT = object()
 
@@ -205,7 +205,7 @@ def _time(rule: FieldRule, found: Any) -> Any:
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise BadMessage("invalid_field", "time: expected a number, as the mapping gives a `unit`")
     seconds = float(found) / PER_SECOND[rule.unit]
-    if not abs(seconds) < _FAR_SECONDS:
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise BadMessage("invalid_field", "time: it is out of range; check the `unit` of the mapping")
     return datetime.fromtimestamp(seconds, UTC)
 

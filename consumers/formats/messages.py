@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from consumers.formats.mapping import RecordMapper, encode_native
+from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native
 from consumers.formats.native import ABSENT, Headers, attempt, check_event, event_time
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
@@ -190,7 +190,7 @@ def _with_time(text: bytes, seconds: float | None) -> tuple[bool, Sequence[Any]]
     elements = attempt(_decode_elements, text) if is_array else [msgspec.Raw(text)]
     if isinstance(elements, BadMessage):
         raise elements
-    if seconds is None:
+    if seconds is None or not FIRST_SECOND <= seconds <= LAST_SECOND:
         return is_array, elements
     time = msgspec.Raw(encode_native(datetime.fromtimestamp(seconds, UTC)))
     timed = []
