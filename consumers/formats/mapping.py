@@ -51,6 +51,7 @@ class RecordMapper:
         self._classes = classes
         self._fields = [(field, rule, _taker(rule)) for field, rule in mapping.fields.items()]
         self._attributes = [(name, rule, _taker(rule)) for name, rule in mapping.attributes.items()]
+        self._votes = [(name, rule, _taker(rule)) for name, rule in mapping.votes.items()]
         self._all = None if mapping.all_attributes is None else _taker(mapping.all_attributes)
 
     def native(self, value: Any, headers: Headers, key: bytes | None) -> dict[str, Any]:
@@ -74,6 +75,8 @@ class RecordMapper:
                 raise _missing(field, rule)
         if attributes := self._attributes_of(record):
             message["attributes"] = attributes
+        if votes := _named("votes", self._votes, record):
+            message["votes"] = votes
         return message
 
     def _converted(self, field: str, rule: FieldRule, found: Any, message: Mapping[str, Any]) -> Any:
@@ -107,13 +110,8 @@ class RecordMapper:
         if self._all is not None and isinstance(entries := self._all(record), dict):
             for name, found in entries.items():
                 if isinstance(found, str | int | float | Decimal):
-                    attributes[str(name)] = _attribute_text(found)
-        for name, rule, take in self._attributes:
-            found = take(record)
-            if found is not _ABSENT:
-                attributes[name] = rule.names.get(text := _attribute_text(found), text)
-            elif rule.is_required:
-                raise _missing(f"attributes.{name}", rule)
+                    attributes[str(name)] = _name("attributes", found)
+        attributes |= _named("attributes", self._attributes, record)
         if len(attributes) > MOST_ATTRIBUTES:
             raise BadMessage("invalid_field", f"attributes: there are more than {MOST_ATTRIBUTES}")
         return attributes
@@ -183,8 +181,17 @@ def _name(field: str, found: Any) -> str:
     return text
 
 
-def _attribute_text(found: Any) -> str:
-    return _name("attributes", found)
+def _named(field: str, rules: Sequence[tuple[str, FieldRule, _Take]], record: _Record) -> dict[str, str]:
+    """Attributes or votes, by their names."""
+    named = {}
+    for name, rule, take in rules:
+        found = take(record)
+        if found is not _ABSENT:
+            text = _name(field, found)
+            named[name] = rule.names.get(text, text)
+        elif rule.is_required:
+            raise _missing(f"{field}.{name}", rule)
+    return named
 
 
 def _number(field: str, text: str) -> float:

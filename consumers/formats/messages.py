@@ -209,7 +209,7 @@ def _array(texts: Sequence[Any]) -> bytes:
 
 def _without_nulls(found: Any) -> Any:
     """A message without the fields that are null: to Avro they are absent."""
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or None not in found.values():
         return found
     return {name: value for name, value in found.items() if value is not None}
 

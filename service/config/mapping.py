@@ -73,7 +73,7 @@ Mapped = Annotated[MappedField, BeforeValidator(_as_rule)]
 
 _REQUIRED = frozenset({"model", "item_id", "predicted_class", "score", "probabilities", "true_class"})
 _CLASSES = ("predicted_class", "probabilities", "true_class", "kind")
-_CLASSES_IN_WORDS = f"{', '.join(_CLASSES)} and attributes"
+_CLASSES_IN_WORDS = f"{', '.join(_CLASSES)}, attributes and votes"
 
 
 class _Mapping(Frozen):
@@ -114,6 +114,8 @@ class PredictionMapping(_Mapping):
     """attributes, by their names"""
     all_attributes: Mapped | None = None
     """an object all of whose texts, numbers and booleans are attributes"""
+    votes: dict[Name, Mapped] = Field(default={})
+    """classes that a challenger or the members of an ensemble predict, by their names"""
     payload: Mapped | None = None
     """what a labeller sees; any JSON value"""
     payload_uri: Mapped | None = None
@@ -124,6 +126,7 @@ class PredictionMapping(_Mapping):
         return RecordMapping(
             self._field_rules(),
             {name: rule.rule("attributes") for name, rule in self.attributes.items()},
+            {name: rule.rule("votes") for name, rule in self.votes.items()},
             None if self.all_attributes is None else self.all_attributes.rule("attributes"),
         )
 

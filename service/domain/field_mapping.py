@@ -40,9 +40,11 @@ class RecordMapping:
     Attributes:
         fields: rules by field, without those of attributes.
         attributes: rules by the attribute's name.
+        votes: rules of classes by the name of the model that predicts them.
         all_attributes: where an object is, all of whose entries are attributes; None if there is no such one.
     """
 
     fields: Mapping[str, FieldRule]
     attributes: Mapping[str, FieldRule] = field(default_factory=dict)
+    votes: Mapping[str, FieldRule] = field(default_factory=dict)
     all_attributes: FieldRule | None = None

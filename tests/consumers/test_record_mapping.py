@@ -174,6 +174,13 @@ def test_an_object_may_hold_all_attributes() -> None:
     }
 
 
+def test_votes_are_classes_by_name() -> None:
+    mapping = MAPPING | {
+        "votes": {"rival": {"path": "$.rival", "names": {0: "cat"}}, "third": "$.third", "fourth": "$.none"}
+    }
+    assert good(RECORD | {"rival": 0, "third": "owl"}, mapping).votes == {"rival": "cat", "third": "owl"}
+
+
 def test_a_payload_may_be_anything() -> None:
     mapping = MAPPING | {"payload": "$.input", "payload_uri": "$.uri"}
     found = good(RECORD | {"input": {"text": "hello", "n": [1, 2.5, None]}}, mapping)
