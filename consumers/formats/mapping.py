@@ -87,7 +87,7 @@ class RecordMapper:
             return _time(rule, found)
         if field == "probabilities":
             if isinstance(found, dict):
-                return self._in_order(rule, found, message["model"])
+                return self._in_order(rule, found, message.get("model", ""))
             return found
         if field in ("score", "probability") and isinstance(found, str):
             return _number(field, found)

@@ -160,6 +160,8 @@ def test_named_probabilities_are_of_the_model_s_classes(named: dict[str, float])
 
 def test_named_probabilities_of_an_unknown_model_are_refused() -> None:
     assert refusal({"model": "other", "id": "a", "p": {"cat": 1.0}}, SPREAD)[0] == "unknown_model"
+    optional = SPREAD | {"model": {"path": "$.model", "required": False}}
+    assert refusal({"id": "a", "p": {"cat": 1.0}}, optional)[0] == "unknown_model"
 
 
 def test_an_object_may_hold_all_attributes() -> None:

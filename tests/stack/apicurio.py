@@ -21,9 +21,9 @@ _START_SECONDS = 90.0
 
 
 class Apicurio:
-    """A registry that can be stopped and started again; a context manager.
+    """A registry that can be paused; a context manager.
 
-    What was registered is in memory, so it is lost when it stops.
+    What was registered is in memory, so it would be lost if the registry were stopped and started.
 
     Attributes:
         url: of the API that is compatible with Confluent's.
@@ -50,6 +50,16 @@ class Apicurio:
         if self._child is not None:
             self._child.kill()
             self._child = None
+
+    def pause(self) -> None:
+        """Stop its process with SIGSTOP: it accepts connections, and does not answer."""
+        assert self._child is not None, "start it first"
+        self._child.pause()
+
+    def resume(self) -> None:
+        """Let it answer again."""
+        assert self._child is not None, "start it first"
+        self._child.resume()
 
     def register(
         self, subject: str, schema: Any, *, kind: str = "AVRO", references: Sequence[dict[str, Any]] = ()
