@@ -63,7 +63,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/python -m docs.house --check
 
 fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
-	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
+	PYTHONPATH=tests/fuzz:tests/consumers RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
 
 docs: $(VENV)/dev.installed   ## write the generated pages again
 	$(BIN)/credence contract

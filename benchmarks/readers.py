@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
 from consumers.formats.records import decode_records
-from service.app.consumer_wiring import prediction_formats
+from service.app.format_wiring import prediction_formats
 from service.app.memory_tuning import collect_rarely
 from service.config.settings import Settings
 from service.kafka.clients import build_consumer

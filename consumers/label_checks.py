@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consumers.formats.native import WireLabel, check_event, decode_label
+from consumers.formats.native import WireLabel, decode_label
 from service.domain.errors import BadMessage
 from service.domain.label_signatures import verify
-from service.domain.messages import LABEL_TYPE
 from service.store.request_registry import is_request_for
 
 ITEM_MISMATCH = "the request is for another item"
@@ -27,6 +26,7 @@ class LabelChecks:
         label_keys: by vendor; if there are any, labels must be signed with one of them.
         vendors: that may label, by model.
         message_bytes: longest value.
+        native_text: native JSON of a record, which may be of a registry, mapped, or an event.
     """
 
     classes: Mapping[str, frozenset[str]]
@@ -35,19 +35,20 @@ class LabelChecks:
     label_keys: Mapping[str, Sequence[bytes]]
     vendors: Mapping[str, Collection[str]]
     message_bytes: int
+    native_text: Callable[[Any], bytes]
 
     def decode(self, record: Any) -> tuple[WireLabel, str]:
         """The label, and the vendor that signed it; empty where vendors are not configured.
 
         Raises:
             BadMessage: it cannot be used.
+            Unavailable: the schema registry cannot be asked now.
         """
         value = record.value or b""
         if len(value) > self.message_bytes:
             raise BadMessage("message_too_large", f"the value is over {self.message_bytes} bytes")
         vendor = verify(record.headers, value, self.label_keys) if self.label_keys else ""
-        check_event(record.headers, LABEL_TYPE)
-        label = decode_label(value)
+        label = decode_label(self.native_text(record))
         if label.model not in self.classes:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
         if label.true_class is not None and label.true_class not in self.classes[label.model]:

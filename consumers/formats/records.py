@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.native import (
     Headers,
     WirePrediction,
@@ -53,6 +54,8 @@ def decode_records(
 ) -> DecodedRecords:
     """Check the headers of a batch of Kafka records, and parse their values, of `message_bytes` at most."""
     values = [record.value or b"" for record in records]
+    if isinstance(formats, MappedTopic):
+        return _decode_each(records, values, message_bytes, formats)
     try:
         for headers in [record.headers for record in records if record.headers]:
             check_event(headers, PREDICTION_TYPE)
@@ -79,7 +82,7 @@ def _decode_each(
         try:
             if len(value) > message_bytes:
                 raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")  # noqa: TRY301
-            array = None if record.headers else decode_array(value)
+            array = None if record.headers or isinstance(formats, MappedTopic) else decode_array(value)
             if array is None:
                 value = native_text(record, formats)  # noqa: PLW2901 - the same predictions
                 array = decode_array(value)
@@ -107,6 +110,8 @@ def native_text(record: Any, formats: Sequence[Format]) -> bytes:
     Raises:
         BadMessage: the record is of no format, or nothing in it can be used.
     """
+    if isinstance(formats, MappedTopic):
+        return formats.rewrite(record)
     headers, value = record.headers, record.value or b""
     for rewrite in formats:
         if (text := rewrite(headers, value)) is not None:

@@ -24,9 +24,9 @@ lock() {
     --no-header --no-annotate "$@" --output-file "$name" >/dev/null
 }
 
-lock demo.lock --extra demo "$@" "$pyproject"
+lock demo.lock --extra demo --extra schemas "$@" "$pyproject"
 # The service alone gets what it has in the demo.
-lock requirements.lock --constraint demo.lock "$@" "$pyproject"
+lock requirements.lock --extra schemas --constraint demo.lock "$@" "$pyproject"
 "$tools/bin/python" -c '
 import sys, tomllib
 print(*tomllib.load(sys.stdin.buffer)["build-system"]["requires"], sep="\n")

@@ -41,6 +41,7 @@ def check(options: argparse.Namespace) -> int:
 
     Raises:
         ConfigurationError: it is not valid.
+        Unavailable: with `--sample`: Kafka or the schema registry does not answer, or refuses.
     """
     settings = load_settings(options.config, os.environ)
     gold = {}
@@ -51,7 +52,12 @@ def check(options: argparse.Namespace) -> int:
     print(f"{options.config}: valid")
     for line in _lines(settings, gold, drop=options.detect):
         print(line)
-    return _try_connections(settings, options.role) if options.connect else 0
+    failed = _try_connections(settings, options.role) if options.connect else 0
+    if options.sample is not None:
+        from service.app.sample_check import check_sample  # noqa: PLC0415 - with the clients
+
+        failed = max(failed, check_sample(settings, records=options.sample))
+    return failed
 
 
 def _try_connections(settings: Settings, roles: list[str] | None) -> int:

@@ -22,6 +22,7 @@ from service.app.action_parsers import (
     add_layouts,
     add_reference,
     add_reset,
+    positive,
 )
 from service.app.demo_parsers import add_demo, add_servers
 from service.app.docgen.generated_files import PAGES, add_check_option
@@ -165,6 +166,15 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
         action="append",
         choices=["predictions", "labels", "schedule", "serve"],
         help="with --connect: only what this role needs; repeatable (default: what `credence run` needs)",
+    )
+    check.add_argument(
+        "--sample",
+        type=positive,
+        nargs="?",
+        const=100,
+        metavar="RECORDS",
+        help="also read the newest records of the predictions topic (default: 100), and show what they say, "
+        "and what would be refused; changes nothing",
     )
     check.add_argument(
         "--detect",

@@ -12,9 +12,11 @@ from kafka.errors import AuthorizationError, UnknownTopicOrPartitionError, for_c
 
 from service.app.permissions import RedisRights, kafka_rights, redis_rights
 from service.app.wiring import connect
+from service.config.schema_registry import SchemaRegistrySettings
 from service.config.settings import Settings
 from service.domain.errors import Unavailable
 from service.kafka.clients import build_admin
+from service.kafka.schema_registry import SchemaRegistry
 from service.kafka.topic_metadata import absent_topic, translate_errors
 from service.store.access import missing_rights
 from service.store.connection import Connection
@@ -48,6 +50,8 @@ class Finding:
 def connection_findings(settings: Settings, roles: Sequence[str]) -> Iterator[Finding]:
     """Try the servers, the topics and the rights that roles need, one after the other."""
     yield from _kafka_findings(settings, roles)
+    if (registry := settings.kafka.schema_registry) is not None and {"predictions", "labels"} & {*roles}:
+        yield _registry_finding(registry)
     yield from _redis_findings(settings, roles)
 
 
@@ -67,6 +71,14 @@ def _kafka_findings(settings: Settings, roles: Sequence[str]) -> Iterator[Findin
                 yield _group_finding(admin, name, wanted["group", name])
     except Unavailable as error:
         yield Finding("kafka", str(error))
+
+
+def _registry_finding(registry: SchemaRegistrySettings) -> Finding:
+    try:
+        SchemaRegistry(registry).check()
+    except Unavailable as error:
+        return Finding("schema registry", str(error))
+    return Finding("schema registry", note=registry.url)
 
 
 def _topic_findings(name: str, topic: Any, operations: set[str]) -> Iterator[Finding]:

@@ -12,8 +12,6 @@ from consumers.bounded_records import bound_batches
 from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink
 from consumers.fast_fetch import use_fast_fetch
-from consumers.formats.open_inference import OpenInference
-from consumers.formats.records import Format
 from consumers.health_report import HealthReporter
 from consumers.ingest import ModelIngest
 from consumers.label_checks import LabelChecks
@@ -21,6 +19,7 @@ from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from consumers.store_watch import StoreWatch
 from consumers.unrequested import UnrequestedJoins
+from service.app.format_wiring import label_text, prediction_formats
 from service.app.pool_sizing import asked_pools, pool_sizes
 from service.app.wiring import join_store, label_store, model_keys, process_name
 from service.config.settings import Settings
@@ -82,13 +81,6 @@ def bad_message_limit(settings: Settings) -> BadMessageLimit:
     """Limit on the share of bad messages, as configured."""
     limits = settings.dead_letters
     return BadMessageLimit(ratio=limits.pause_ratio, window=limits.pause_window)
-
-
-def prediction_formats(settings: Settings) -> list[Format]:
-    """Formats of predictions besides the native one; the first that accepts a record decodes it."""
-    return [
-        OpenInference({name: model.tensors for name, model in settings.models.items()}),
-    ]
 
 
 def prediction_step(
@@ -171,6 +163,7 @@ def label_checks(settings: Settings) -> LabelChecks:
         label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
         vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
         message_bytes=settings.bounds.message_bytes,
+        native_text=label_text(settings),
     )
 
 

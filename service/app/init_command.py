@@ -133,7 +133,7 @@ def profile_file(
 def _profile_topic(options: argparse.Namespace, settings: Settings) -> Profile:
     """The profile of the newest records of a topic."""
     # Files need no client of Kafka.
-    from consumers.formats.open_inference import OpenInference  # noqa: PLC0415
+    from service.app.format_wiring import prediction_formats  # noqa: PLC0415
     from service.app.proposal.topic_sample import topic_table  # noqa: PLC0415
     from service.kafka.clients import build_reader  # noqa: PLC0415
 
@@ -146,7 +146,7 @@ def _profile_topic(options: argparse.Namespace, settings: Settings) -> Profile:
             options.topic,
             records=records,
             message_bytes=settings.bounds.message_bytes,
-            formats=[OpenInference({}, any_model=True)],
+            formats=prediction_formats(settings, any_model=True),
         )
         return _profile(
             table, f"the newest {records:,} records of topic {options.topic}", options, most_rows=None

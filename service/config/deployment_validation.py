@@ -7,6 +7,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from service.config.mapping import mapping_problems
+from service.config.schema_registry import SchemaRegistrySettings
 from service.config.settings import KafkaSecurity, RedisSettings, Settings
 from service.config.types import Problems
 
@@ -24,6 +26,8 @@ def deployment_problems(settings: Settings) -> Problems:
     """Keys that conflict with another key or lack one, by path, with the problem."""
     return [
         *kafka_problems(settings.kafka.security),
+        *registry_problems(settings.kafka.schema_registry),
+        *mapping_problems(settings.kafka.mapping, settings.kafka.label_mapping),
         *_redis_problems(settings.redis),
         *_listener_problems(settings),
         *_incomplete_pairs("vendor_api", settings.vendor_api),
@@ -55,6 +59,31 @@ def kafka_problems(security: KafkaSecurity) -> Problems:
             at, security, _PASSWORD_KEYS, f"required with `mechanism: {security.mechanism}`"
         )
     return problems + _incomplete_pairs(at, security)
+
+
+def registry_problems(registry: SchemaRegistrySettings | None) -> Problems:
+    """Keys of `kafka.schema_registry` that conflict with another key or lack one, with the problem."""
+    if registry is None:
+        return []
+    at, url = "kafka.schema_registry", _parts(registry.url)
+    problems: Problems = []
+    has_login = registry.username is not None or registry.token_file is not None
+    if url is None or not url.hostname or url.scheme not in ("http", "https"):
+        problems.append((f"{at}.url", "must be a URL that begins with https:// or http://"))
+    elif url.username is not None or url.password is not None:
+        problems.append((f"{at}.url", "contains a login; set `username` and `password` instead"))
+    elif url.query or url.fragment:
+        problems.append((f"{at}.url", "must end with the path; remove what begins with ? or #"))
+    elif url.scheme == "http":
+        problems += _rejected(at, registry, _TLS_KEYS, "requires https:// in `url`")
+        if has_login and not _is_loopback(url.hostname):
+            problems.append((f"{at}.url", "must begin with https://, because it receives secrets"))
+    if (registry.username is None) != (registry.password is None):
+        given, lacking = _PASSWORD_KEYS if registry.password is None else _PASSWORD_KEYS[::-1]
+        problems.append((f"{at}.{lacking}", f"required with `{given}`"))
+    if registry.token_file is not None:
+        problems += _rejected(at, registry, _PASSWORD_KEYS, "not accepted with `token_file`; remove it")
+    return problems + _incomplete_pairs(at, registry)
 
 
 def _redis_problems(redis: RedisSettings) -> Problems:

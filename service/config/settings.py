@@ -8,7 +8,9 @@ from pydantic import Field, SecretStr, model_validator
 
 from service.config.assessments import ErrorRateSettings
 from service.config.bounds import Bounds
+from service.config.mapping import LabelMapping, PredictionMapping
 from service.config.model import ModelSettings
+from service.config.schema_registry import SchemaRegistrySettings
 from service.config.senders import SenderName, SenderSettings
 from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability, Server, matching
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
@@ -88,6 +90,13 @@ class KafkaSettings(Frozen):
     """brokers for the first connection, as host:port"""
     security: KafkaSecurity = KafkaSecurity()
     topics: Topics = Topics()
+    schema_registry: SchemaRegistrySettings | None = None
+    """registry of the schemas of Avro, Protobuf and JSON Schema values; without it, these are refused"""
+    mapping: PredictionMapping | None = None
+    """where the fields of predictions are in records of another shape; without it, records have the fields of
+    the contract"""
+    label_mapping: LabelMapping | None = None
+    """where the fields of labels are in records of another shape"""
     group_prefix: Name = "credence"
     """prefix of the consumer groups: `<prefix>.predictions` and `<prefix>.labels`"""
     session_timeout_seconds: PositiveSeconds = 30.0

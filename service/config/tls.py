@@ -9,10 +9,11 @@ import ssl
 from collections.abc import Callable
 from typing import Any
 
+from service.config.schema_registry import SchemaRegistrySettings
 from service.config.settings import KafkaSecurity, RedisSettings
 from service.domain.errors import ConfigurationError
 
-TlsFiles = KafkaSecurity | RedisSettings
+TlsFiles = KafkaSecurity | RedisSettings | SchemaRegistrySettings
 """Settings of one side that Credence talks to."""
 
 

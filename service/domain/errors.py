@@ -53,7 +53,9 @@ class UnusableConfigurationError(ConfigurationError):
 
 
 class Unavailable(CredenceError):
-    """`kafka` or `redis` (the `part`) cannot be used right now; the caller backs off and tries again.
+    """A `part` cannot be used right now; the caller backs off and tries again.
+
+    Parts are `kafka`, `redis` and `schema_registry`.
 
     Args:
         part: that is unavailable.
@@ -70,12 +72,12 @@ class Unavailable(CredenceError):
             check = f"check `{key}`, and that {part.capitalize()} is running"
             super().__init__(f"Cannot connect to {part.capitalize()} at {address}: {why}; {check}")
         else:
-            super().__init__(f"{part} is unavailable: {why}")
+            super().__init__(f"{part.replace('_', ' ')} is unavailable: {why}")
 
     @property
     def outage(self) -> str:
         """What is wrong for as long as this error comes again, whatever its cause each time."""
-        return f"{self.part} is unavailable"
+        return f"{self.part.replace('_', ' ')} is unavailable"
 
 
 def failure_in_words(error: BaseException) -> str:
@@ -93,11 +95,11 @@ def failure_in_words(error: BaseException) -> str:
 
 
 class Refused(Unavailable):
-    """Kafka or Redis answers, but refuses; an operator may change that, so the caller tries again."""
+    """A part answers, but refuses; an operator may change that, so the caller tries again."""
 
     def __init__(self, part: str, cause: BaseException, remedy: str) -> None:
         super().__init__(part, cause)
-        self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}",)
+        self.args = (f"{part.replace('_', ' ')} refuses ({type(cause).__name__}): {remedy}",)
 
     @property
     def outage(self) -> str:

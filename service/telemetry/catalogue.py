@@ -69,7 +69,7 @@ PROCESS_METRICS: tuple[MetricSpec, ...] = (
     MetricSpec("credence_consumer_lag_records", "gauge", "records", _PARTITION, "Consumer lag when last read, for partitions that this process owns."),
     MetricSpec("credence_consumer_lag_seconds", "gauge", "seconds", _PARTITION, "Age of the last processed record while others wait; 0 while none waits."),
     MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", "seconds", _PARTITION, "Time of the last record read.", "credence_consumer_lag_seconds shows it better"),
-    MetricSpec("credence_consumer_backoffs_total", "counter", "", ("topic", "part"), "Backoffs of the consumer because Kafka or Redis (part) was unavailable."),
+    MetricSpec("credence_consumer_backoffs_total", "counter", "", ("topic", "part"), "Backoffs of the consumer because Kafka, Redis or the schema registry (part) was unavailable."),
     MetricSpec("credence_records_lost_total", "counter", "records", ("topic",), "Records that the topic's retention deleted before they were read."),
     MetricSpec("credence_log_breaks_total", "counter", "", ("topic", "kind"), "Partitions whose log was not the one read before, by kind: recreated, the topic was deleted and created again; truncated, the log lost its end."),
     MetricSpec("credence_flush_duration_seconds", "histogram", "seconds", ("topic",), "Time to write a batch to Redis."),

@@ -48,7 +48,7 @@ def check(config: Path, capsys: pytest.CaptureFixture[str]) -> Check:
 
     def run(*options: str) -> tuple[int, list[str]]:
         code = main(["check", "--connect", *options, "--config", str(config)])
-        tried = ("kafka", "topic ", "rights on", "consumer group", "redis", "rights in")
+        tried = ("kafka", "schema registry", "topic ", "rights on", "consumer group", "redis", "rights in")
         return code, [line for line in capsys.readouterr().out.splitlines() if line.startswith(tried)]
 
     return run
@@ -146,3 +146,10 @@ def with_user(config: Path, server: EmbeddedRedis, rules: list[str]) -> None:
     with redis.Redis.from_url(server.url) as admin:
         admin.execute_command("ACL", "SETUSER", "checked", "reset", "on", ">word", "-@all", *rules)
     change(config, "redis", username="checked", password="word")
+
+
+def test_a_schema_registry_that_is_away_is_reported(config: Path, check: Check) -> None:
+    change(config, "kafka", schema_registry={"url": f"http://127.0.0.1:{free_port()}"})
+    assert [line for line in check()[1] if line.startswith("schema registry")] == [
+        "schema registry: FAILED: schema registry is unavailable: connection refused"
+    ]

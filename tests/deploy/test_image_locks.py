@@ -13,10 +13,11 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/image"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-SERVICE = PROJECT["project"]["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+SERVICE = PROJECT["project"]["dependencies"] + EXTRAS["schemas"]
 NEEDS = {
     "requirements.lock": SERVICE,
-    "demo.lock": SERVICE + PROJECT["project"]["optional-dependencies"]["demo"],
+    "demo.lock": SERVICE + EXTRAS["demo"],
     "build.lock": PROJECT["build-system"]["requires"],
 }
 

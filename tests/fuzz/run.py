@@ -1,4 +1,4 @@
-"""`make fuzz`: both decoders against a million inputs, or as many as RUNS says.
+"""`make fuzz`: all decoders against a million inputs, or as many as RUNS says.
 
 Steered by coverage where the extra `fuzz` is installed (its wheels are for Linux on x86-64), else drawn by
 a seeded generator. Prints how many inputs there were, how fast, and every input that broke a property;
@@ -21,10 +21,11 @@ try:
 except ImportError:
     atheris = None
 
-_WATCHED = ["consumers.formats.native", "json_mutators"]
+_WATCHED = ["consumers.formats", "json_mutators", "registered_values"]
 with atheris.instrument_imports(include=_WATCHED) if atheris else nullcontext():
     import json_mutators as mutators
     from properties import decoders_agree_with_the_contract, decoders_stand, headers_stand
+    from registered_values import formats_stand, record
 
 _MOST_FAILURES = 20
 
@@ -82,7 +83,14 @@ def _headers(script: bytes) -> None:
     headers_stand(mutators.headers(mutators.Scripted(script)))
 
 
-_USES: list[Callable[[bytes], None]] = [_mutated, _compared, _mutated, _compared, _compared_raw, _headers]
+def _formats(script: bytes) -> None:
+    formats_stand(record(mutators.Scripted(script[:40]), script[40:]))
+
+
+_USES: list[Callable[[bytes], None]] = [
+    *(_mutated, _compared, _mutated, _compared, _compared_raw, _headers),
+    *(_formats, _formats),
+]
 
 
 def main() -> None:

@@ -21,10 +21,10 @@ from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from service.app.consumer_wiring import (
     label_checks,
-    prediction_formats,
     shard_store,
     unrequested_joins,
 )
+from service.app.format_wiring import prediction_formats
 from service.app.monitor_wiring import model_monitor
 from service.app.pool_sizing import asked_pools
 from service.app.wiring import label_store, model_keys, request_store

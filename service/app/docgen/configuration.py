@@ -25,6 +25,7 @@ from service.config.loader import (
     WORD_LIST_KEYS,
     settings_of,
 )
+from service.config.mapping import MappedField
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
 
@@ -36,6 +37,9 @@ _SECTIONS: dict[Any, tuple[str, KeyPath]] = {
     list: ("list of sections", ("<number>",)),
 }
 """Of maps and lists of sections: their type in words, and what stands in a path for an entry."""
+
+_MAPPED_FIELD = "kafka.mapping.model"
+"""Where the keys of a mapped field are described, once for all of them."""
 
 _SOME_TASKS = "A key whose meaning starts with names of tasks is accepted only with these tasks."
 
@@ -85,7 +89,8 @@ def _sections(path: KeyPath, models: Models) -> Iterator[str]:
     heading = f"`{'.'.join(path)}`" if path else "Top level"
     yield f"### {heading}\n\n{_about(models)}\n\n{table(('key', 'type', 'default', 'meaning'), rows)}"
     for name, field in fields.items():
-        if inner := _models_in(field.annotation):
+        inner = _models_in(field.annotation)
+        if inner and (inner != [MappedField] or ".".join((*path, name)) == _MAPPED_FIELD):
             _, entry = _container(field.annotation)
             yield from _sections((*path, name, *entry), inner)
 
@@ -108,6 +113,9 @@ def _type(name: str, models: Models) -> str:
     annotation = having[0].model_fields[name].annotation
     if not _models_in(annotation):
         return ", ".join(dict.fromkeys(in_words(schema_of(model)["properties"][name]) for model in having))
+    if _models_in(annotation) == [MappedField]:
+        by_name = ", by name" if get_origin(annotation) is dict else ""
+        return f"path, or section as `{_MAPPED_FIELD}`{by_name}"
     return _container(annotation)[0]
 
 

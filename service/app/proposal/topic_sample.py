@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka import TopicPartition
@@ -37,6 +37,24 @@ def topic_table(
         Unavailable: Kafka does not answer, there is no such topic, or no right to read it; also while the
             rows are iterated.
     """
+    return Table(
+        None, _rows(newest_records(consumer, topic, records), message_bytes, formats), unit="prediction"
+    )
+
+
+def newest_records(consumer: Any, topic: str, records: int) -> Iterator[list[Any]]:
+    """The newest records of a topic in batches, read by a consumer without a group; it commits nothing.
+
+    Args:
+        consumer: of bytes.
+        topic: whose records are read.
+        records: that are read, in equal parts of all partitions; partitions that have fewer give the rest to
+            others.
+
+    Raises:
+        Unavailable: Kafka does not answer, there is no such topic, or no right to read it; also while the
+            batches are iterated.
+    """
     with translate_errors(topic):
         partitions = consumer.partitions_for_topic(topic)
     if not partitions:
@@ -49,7 +67,7 @@ def topic_table(
     starts = {tp: log.first_offset(tp) for tp in places}
     shares = _shares({tp: ends[tp] - starts[tp] for tp in places}, records)
     ranges = {tp: (ends[tp] - share, ends[tp]) for tp, share in shares.items() if share}
-    return Table(None, _rows(consumer, ranges, message_bytes, formats), unit="prediction")
+    return (batch for tp, (start, end) in ranges.items() for batch in _batches(consumer, tp, start, end))
 
 
 def _ends(consumer: Any, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -79,25 +97,19 @@ def _shares(available: Mapping[TopicPartition, int], records: int) -> dict[Topic
     return shares
 
 
-def _rows(
-    consumer: Any,
-    ranges: Mapping[TopicPartition, tuple[int, int]],
-    message_bytes: int,
-    formats: Sequence[Format],
-) -> Iterator[Row]:
+def _rows(batches: Iterable[list[Any]], message_bytes: int, formats: Sequence[Format]) -> Iterator[Row]:
     number = 0
-    for tp, (start, end) in ranges.items():
-        for batch in _batches(consumer, tp, start, end):
-            for made in _decoded(batch, message_bytes, formats):
-                number += 1
-                if isinstance(made, BadMessage):
-                    yield Row(number, problem=made)
-                    continue
-                prediction, size = made
-                try:
-                    yield Row(number, _cells(prediction), size=size)
-                except BadMessage as error:
-                    yield Row(number, problem=error)
+    for batch in batches:
+        for made in _decoded(batch, message_bytes, formats):
+            number += 1
+            if isinstance(made, BadMessage):
+                yield Row(number, problem=made)
+                continue
+            prediction, size = made
+            try:
+                yield Row(number, _cells(prediction), size=size)
+            except BadMessage as error:
+                yield Row(number, problem=error)
 
 
 def _batches(consumer: Any, tp: TopicPartition, start: int, end: int) -> Iterator[list[Any]]:

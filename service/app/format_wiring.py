@@ -1,0 +1,77 @@
+"""Makes the decoders of the topics from the settings: schema registry, mappings, and formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from consumers.formats.mapped_topic import MappedTopic
+from consumers.formats.mapping import RecordMapper
+from consumers.formats.messages import TopicMessages
+from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import Format
+from consumers.formats.registered import RegisteredValues
+from service.config.settings import Settings
+from service.domain.errors import ConfigurationError
+from service.domain.field_mapping import RecordMapping
+from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
+from service.kafka.schema_registry import SchemaRegistry
+
+_PACKAGES = ("fastavro", "google.protobuf", "grpc_tools")
+
+
+def prediction_formats(settings: Settings, *, any_model: bool = False) -> list[Format]:
+    """Formats of predictions besides the native one; the first that accepts a record decodes it.
+
+    With `any_model`, inference responses of models that are not configured are read too.
+
+    Raises:
+        ConfigurationError: a file of the schema registry cannot be used, or a package is not installed.
+    """
+    tensors = {name: model.tensors for name, model in settings.models.items()}
+    responses = OpenInference(tensors, any_model=any_model)
+    mapping = settings.kafka.mapping
+    messages = TopicMessages(
+        PREDICTION_TYPE,
+        registered=_registered(settings),
+        mapper=None if mapping is None else _mapper(settings, mapping.mapping()),
+        formats=[responses] if mapping is None else [],
+    )
+    return [messages, responses] if mapping is None else MappedTopic(messages.rewrite)
+
+
+def label_text(settings: Settings) -> Callable[[Any], bytes]:
+    """What gives the native JSON of a record of labels.
+
+    Raises:
+        ConfigurationError: as `prediction_formats`.
+    """
+    mapping = settings.kafka.label_mapping
+    return TopicMessages(
+        LABEL_TYPE,
+        registered=_registered(settings),
+        mapper=None if mapping is None else _mapper(settings, mapping.mapping()),
+    ).rewrite
+
+
+def _mapper(settings: Settings, mapping: RecordMapping) -> RecordMapper:
+    return RecordMapper(mapping, {name: model.classes for name, model in settings.models.items()})
+
+
+def _registered(settings: Settings) -> RegisteredValues | None:
+    registry = settings.kafka.schema_registry
+    if registry is None:
+        return None
+    if missing := [name for name in _PACKAGES if not _is_installed(name)]:
+        problem = f"needs packages that are not installed ({', '.join(missing)}); "
+        remedy = "run: pip install 'credence[schemas]'"
+        raise ConfigurationError([("kafka.schema_registry", problem + remedy)])
+    return RegisteredValues(SchemaRegistry(registry), cached=registry.cached_schemas)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False

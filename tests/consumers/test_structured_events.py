@@ -1,0 +1,163 @@
+"""CloudEvents in structured mode, and batches of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from schema_values import ENCODERS, SCHEMAS, Registered
+
+from consumers.formats.mapped_topic import MappedTopic
+from consumers.formats.mapping import RecordMapper
+from consumers.formats.messages import TopicMessages
+from consumers.formats.native import decode_label
+from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import DecodedRecords, decode_records
+from consumers.formats.registered import RegisteredValues
+from service.config.mapping import PredictionMapping
+from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
+from service.domain.open_inference import RESPONSE_EXAMPLE, RESPONSE_TYPES
+
+BASE: dict[str, Any] = {"model": "sorter", "item_id": "a", "predicted_class": "cat", "score": 0.5}
+EVENT: dict[str, Any] = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "tests",
+    "type": PREDICTION_TYPE,
+    "time": "2026-01-31T12:00:00Z",
+    "data": BASE,
+}
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+SINGLE = ("content-type", b"application/cloudevents+json; charset=UTF-8")
+BATCH = ("content-type", b"application/cloudevents-batch+json")
+
+
+@dataclass
+class Record:
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = (SINGLE,)
+    key: bytes | None = None
+
+
+RESPONSES = OpenInference({}, any_model=True)
+MESSAGES = TopicMessages(
+    PREDICTION_TYPE,
+    registered=RegisteredValues(Registered(SCHEMAS), cached=10),
+    formats=[RESPONSES],
+)
+
+
+def read(value: Any, header: tuple[str, bytes] = SINGLE) -> DecodedRecords:
+    text = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return decode_records([Record(text, (header,))], message_bytes=1_000_000, formats=[MESSAGES, RESPONSES])
+
+
+def reasons(value: Any, header: tuple[str, bytes] = SINGLE) -> list[str]:
+    return [error.reason for _, _, error in read(value, header).errors]
+
+
+def test_the_data_of_an_event_is_a_message() -> None:
+    (found,) = read(EVENT).predictions
+    assert (found.item_id, found.score, found.time) == ("a", 0.5, NOON)
+
+
+def test_a_message_s_own_time_counts_before_that_of_its_event() -> None:
+    (found,) = read(EVENT | {"data": BASE | {"time": "2025-01-01T00:00:00Z"}}).predictions
+    assert found.time == datetime(2025, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("time", [None, "yesterday", "2026-01-31T12:00:00", 5])
+def test_an_event_without_a_valid_time_gives_none(time: Any) -> None:
+    found = read({key: value for key, value in (EVENT | {"time": time}).items() if value is not None})
+    assert [p.time for p in found.predictions] in ([None], [])
+
+
+@pytest.mark.parametrize("encode", ENCODERS.values(), ids=ENCODERS)
+def test_data_may_be_base64_of_any_format(encode: Any) -> None:
+    event = {name: value for name, value in EVENT.items() if name != "data"}
+    event["data_base64"] = base64.b64encode(encode(BASE)).decode()
+    (found,) = read(event).predictions
+    assert (found.item_id, found.time) == ("a", NOON)
+
+
+def test_data_may_be_an_array_of_messages() -> None:
+    found = read(EVENT | {"data": [BASE, BASE | {"item_id": "b"}]})
+    assert [(p.item_id, p.time) for p in found.predictions] == [("a", NOON), ("b", NOON)]
+
+
+def test_data_may_be_an_inference_response() -> None:
+    found = read(EVENT | {"type": RESPONSE_TYPES[0], "data": RESPONSE_EXAMPLE})
+    assert [p.item_id for p in found.predictions] == ["img-000020", "img-000021"]
+    assert {p.time for p in found.predictions} == {NOON}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"type": "com.example.other"}, "unsupported_event"),
+        ({"specversion": "0.3"}, "unsupported_event"),
+        ({"data": None}, "invalid_field"),
+        ({"data": ...}, "missing_field"),
+        ({"data": ..., "data_base64": "not base64!"}, "invalid_field"),
+        ({"data": ..., "data_base64": base64.b64encode(b"\xff").decode()}, "malformed_json"),
+        ({"type": ...}, "missing_field"),
+        ({"type": 5}, "invalid_field"),
+    ],
+)
+def test_an_event_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:
+    event = {name: value for name, value in (EVENT | changes).items() if value is not ...}
+    assert reasons(event) == [reason]
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"\xff", b"5", b"[" * 100_000])
+def test_a_record_that_is_no_event_is_refused(value: bytes) -> None:
+    assert reasons(value)[0] in ("malformed_json", "invalid_field")
+
+
+def test_events_in_another_encoding_are_refused() -> None:
+    assert reasons(b"x", ("content-type", b"application/cloudevents+avro")) == ["unsupported_event"]
+
+
+def test_a_bad_event_of_a_batch_does_not_affect_the_others() -> None:
+    bad = [EVENT | {"type": "com.example.other"}, EVENT | {"data": BASE | {"score": "high"}}, {}, 5]
+    found = read([EVENT, *bad, EVENT | {"data": BASE | {"item_id": "b"}}], BATCH)
+    assert [p.item_id for p in found.predictions] == ["a", "b"]
+    assert [element for _, element, _ in found.errors] == [1, 2, 3, 4]
+
+
+def test_a_message_of_a_batch_that_was_fixed_can_be_replayed_by_itself() -> None:
+    for value in (BASE, EVENT):
+        assert [p.item_id for p in read(value, BATCH).predictions] == ["a"]
+
+
+def test_an_empty_batch_has_no_messages() -> None:
+    assert read([], BATCH) == DecodedRecords([], [], [], [])
+
+
+def test_labels_are_read_from_events() -> None:
+    label = {"request_id": "r", "model": "sorter", "item_id": "a", "true_class": "cat"}
+    event = EVENT | {"type": LABEL_TYPE, "data": label}
+    text = TopicMessages(LABEL_TYPE).rewrite(Record(json.dumps(event).encode()))
+    assert (decode_label(text).true_class, decode_label(text).time) == ("cat", NOON)
+
+
+def test_the_data_of_an_event_of_another_type_is_mapped() -> None:
+    mapping = PredictionMapping.model_validate(
+        {
+            "model": {"value": "sorter"},
+            "item_id": "$.id",
+            "predicted_class": "$.label",
+            "score": "$.p",
+            "attributes": {"source": "$headers.ce_source"},
+        }
+    )
+    messages = TopicMessages(PREDICTION_TYPE, mapper=RecordMapper(mapping.mapping(), {}))
+    theirs = EVENT | {"type": "com.example.scored", "data": {"id": 5, "label": "cat", "p": 0.5}}
+    records = [Record(json.dumps(event).encode()) for event in (theirs, EVENT)]
+    found = decode_records(records, message_bytes=10_000, formats=MappedTopic(messages.rewrite))
+    assert [(p.item_id, p.time) for p in found.predictions] == [("5", NOON), ("a", NOON)]
+    assert json.loads(bytes(found.predictions[0].attributes)) == {"source": "tests"}
