@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 D3 ?= 7.9.0
 RUNS ?= 1000000
 SEEDS ?= 50
-WORKERS ?= 4
+WORKERS ?= 5
+TRIAL_WORKERS ?= 4
 # Tests wait more than they compute, so more of them run at once than there are cores. Those of one file stay
 # together, and share its servers. One thread each, or the workers' linear algebra gets in one another's way.
 # Bytecode is kept, whatever the environment says: workers, and the processes that tests start, are many.
@@ -20,7 +21,7 @@ help:            ## show this list
 demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, a real Redis (DEMO_SECONDS=90); label it yourself: LABELLER=me
 	$(BIN)/credence demo $(if $(LABELLER),--labeller $(LABELLER))
 
-test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults, the loop over real wire protocols included (WORKERS=4)
+test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults, the loop over real wire protocols included (WORKERS=5)
 	$(PYTEST)
 
 test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
@@ -32,8 +33,8 @@ test-kubernetes: $(VENV)/dev.installed  ## install, upgrade, drain and remove th
 	bash .ci/kubernetes.sh
 
 # Folders of trials that pass are removed: a long soak would fill the disk with them.
-# Trials stand alone, each by its own record.
-TRIALS := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist load -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
+# Trials stand alone, each by its own record. They compute more than tests do, so fewer run at once.
+TRIALS := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TRIAL_WORKERS) --dist load -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
 
 soak: $(VENV)/dev.installed  ## try compositions of faults: as many seeds as SEEDS=500 says, or SEEDS=100..199
 	$(TRIALS) --basetemp build/soak tests/faults/test_seeds.py --seeds $(SEEDS)

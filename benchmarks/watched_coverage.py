@@ -25,7 +25,7 @@ _LABELS_AT_ONCE = 20
 
 
 def covered(
-    kind: str, seed: int, labels: Sequence[int] = LABELS, *, regions: int = 1
+    kind: str, seed: int, labels: Sequence[int] = LABELS, *, regions: int = 1, at_once: int = _LABELS_AT_ONCE
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Numbers of labels, ascending, and which intervals of a classifier hold the truth then.
 
@@ -34,6 +34,7 @@ def covered(
         seed: of this one, its traffic and its labels.
         labels: numbers of labels at which to look.
         regions: that it has predictions from.
+        at_once: labels in every round.
     """
     rng = np.random.default_rng([seed, KINDS.index(kind), regions])
     classifier = Classifier.of_kind(kind, rng, regions=regions)
@@ -43,7 +44,7 @@ def covered(
     asked = 0
     for count in labels:
         while asked < count:
-            wanted = min(_LABELS_AT_ONCE, count - asked)
+            wanted = min(at_once, count - asked)
             watched.ask(wanted)
             watched.take_in(_TRAFFIC_BETWEEN)
             asked += wanted

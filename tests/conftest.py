@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
+from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +30,9 @@ from service.store.connection import Connection
 
 Server = TypeVar("Server", bound=AbstractContextManager[object])
 
+WAITING = ("browser", "client", "dead_letters", "demo", "fuzz", "loop", "prometheus", "stack", "vendors")
+"""Folders of tests that wait for other processes more than they compute."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -48,6 +52,15 @@ def pytest_configure() -> None:
     # Examples that take long on a busy machine say nothing of the code.
     hypothesis.settings.register_profile("unhurried", deadline=None)
     hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of tests that wait and of tests that compute take turns, or cores would be idle for long."""
+    waiting: list[list[pytest.Item]] = []
+    computing: list[list[pytest.Item]] = []
+    for path, of_file in groupby(items, key=lambda item: item.path):
+        (waiting if path.parent.name in WAITING else computing).append(list(of_file))
+    items[:] = chain.from_iterable(chain.from_iterable(zip_longest(waiting, computing, fillvalue=[])))
 
 
 def _running(make: Callable[[], Server]) -> Iterator[Server]:

@@ -23,7 +23,7 @@ from service.app.plain_text import plain
 from service.app.wiring import connect, model_keys
 from service.config.loader import load_settings
 from service.config.settings import Settings
-from service.domain.errors import BadMessage, ConfigurationError
+from service.domain.errors import BadMessage, misuse
 from service.store.open_requests import OpenRequests
 
 _BATCH_ROWS = 500
@@ -90,9 +90,9 @@ class _FileRun:
         self._topic = topic
         kind = options.format or format_of(options.file)
         if kind is None:
-            raise _misuse("--format", "is needed: the name of the file says none")
+            raise misuse("--format", "is needed: the name of the file says none")
         if (kind in READ_AT_ONCE or options.strict) and is_read_once(options.file):
-            raise _misuse(
+            raise misuse(
                 plain(options.file),
                 "parquet, npz and --strict need a regular file: standard input and pipes are read once, in "
                 "order",
@@ -206,7 +206,3 @@ def _unfinished(unit: str, number: int) -> str:
         f"this run did not finish. All rows before {unit} {number} are done. Continue with "
         f"--from-line {number}; some of the rows from there on may be sent twice"
     )
-
-
-def _misuse(option: str, problem: str) -> ConfigurationError:
-    return ConfigurationError([(option, problem)], "the command line")

@@ -22,7 +22,7 @@ from service.config.bounds import Bounds
 from service.config.document import Document, parse_document
 from service.config.loader import settings_of
 from service.config.settings import Settings
-from service.domain.errors import ConfigurationError
+from service.domain.errors import misuse
 
 _SERVERS = "CREDENCE_KAFKA__BOOTSTRAP_SERVERS"
 
@@ -41,9 +41,9 @@ def initialise(options: argparse.Namespace) -> int:
         Unavailable: Kafka does not answer, or refuses.
     """
     if (options.file is None) == (options.topic is None):
-        raise _misuse("FILE", "name a file, or a topic with --topic: one of the two")
+        raise misuse("FILE", "name a file, or a topic with --topic: one of the two")
     if options.output is not None and options.output.exists():
-        raise _misuse("--output", f"{plain(str(options.output))} exists; name another file, or remove it")
+        raise misuse("--output", f"{plain(str(options.output))} exists; name another file, or remove it")
     if options.topic is None:
         wishes = wishes_of(options)
         profile = profile_file(options)
@@ -114,9 +114,9 @@ def profile_file(
     """
     kind = options.format or format_of(options.file)
     if kind is None:
-        raise _misuse("--format", "is needed: the name of the file says none")
+        raise misuse("--format", "is needed: the name of the file says none")
     if kind in READ_AT_ONCE and is_read_once(options.file):
-        raise _misuse(
+        raise misuse(
             plain(options.file), "parquet and npz need a regular file: pipes are read once, in order"
         )
     with open_rows(
@@ -170,7 +170,3 @@ def _connection(servers: Sequence[str] | None) -> Settings:
     content = {"kafka": kafka, "models": {"sample": {"classes": ["0", "1"]}}}
     own = {name: value for name, value in os.environ.items() if not servers or name != _SERVERS}
     return settings_of(Document(content), "the environment", own)
-
-
-def _misuse(option: str, problem: str) -> ConfigurationError:
-    return ConfigurationError([(option, problem)], "the command line")

@@ -28,7 +28,7 @@ from service.app.trial.run import TrialPlan, try_plan
 from service.app.trial.terminal import print_result
 from service.app.try_parser import EXAMPLE
 from service.demo.world import MODEL
-from service.domain.errors import ConfigurationError
+from service.domain.errors import ConfigurationError, misuse
 
 _STEM = "credence-try"
 
@@ -64,13 +64,13 @@ def try_file(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace, configuration: Path, console: Console) -> tuple[TrialPlan, str]:
     """The plan of a trial, and the text of the configuration that is proposed."""
     if is_read_once(options.file):
-        raise _misuse(plain(options.file), "the file is read twice, so it must be a regular file, no pipe")
+        raise misuse(plain(options.file), "the file is read twice, so it must be a regular file, no pipe")
     with console.status("Reading the file"):
         profile, proposal = _proposed(options)
         text = configuration_text(profile, proposal, options, config=str(configuration))
     kind = options.format or format_of(options.file)
     if kind is None:
-        raise _misuse("--format", "is needed: the name of the file says none")
+        raise misuse("--format", "is needed: the name of the file says none")
     plan = TrialPlan(
         path=options.file,
         kind=kind,
@@ -127,19 +127,15 @@ def _outputs(options: argparse.Namespace) -> tuple[Path, Path]:
     folder = Path() if options.report is None else options.report.parent
     if not os.access(folder, os.W_OK):
         problem = f"no file can be written in {plain(str(folder.absolute()))}; name one in another folder"
-        raise _misuse("--report", problem)
+        raise misuse("--report", problem)
     if options.report is None:
         stems = (Path(_STEM if number == 1 else f"{_STEM}-{number}") for number in count(1))
         stem = next(each for each in stems if not any(each.with_suffix(end).exists() for end in suffixes))
         return stem.with_suffix(".html"), stem.with_suffix(".yaml")
     report: Path = options.report
     if report.suffix not in {".html", ".htm"}:
-        raise _misuse("--report", f"{plain(str(report))} must end in .html; the configuration ends in .yaml")
+        raise misuse("--report", f"{plain(str(report))} must end in .html; the configuration ends in .yaml")
     for path in (report, *(report.with_suffix(end) for end in suffixes[1:])):
         if path.exists():
-            raise _misuse("--report", f"{plain(str(path))} exists; name another file, or remove it")
+            raise misuse("--report", f"{plain(str(path))} exists; name another file, or remove it")
     return report, report.with_suffix(".yaml")
-
-
-def _misuse(option: str, problem: str) -> ConfigurationError:
-    return ConfigurationError([(option, problem)], "the command line")

@@ -44,6 +44,11 @@ class ConfigurationError(CredenceError):
         return f" ({self.places[path]})" if path in self.places else ""
 
 
+def misuse(option: str, problem: str) -> ConfigurationError:
+    """The error of an option of the command line."""
+    return ConfigurationError([(option, problem)], "the command line")
+
+
 class UnusableConfigurationError(ConfigurationError):
     """There is no configuration: its file is missing, empty, or something else."""
 

@@ -161,14 +161,6 @@ class TrafficCounts:
         """Number of predictions."""
         return int(self.whole.counts.sum())
 
-    def is_ahead(self, of: TrafficCounts) -> bool:
-        """Whether these earlier counts exceed later ones: then the shards were filled from the start since.
-
-        The table of all traffic alone decides, as its row cannot be displaced.
-        """
-        then, now = self.whole, of.whole
-        return not then.is_like(now) or bool((then.counts > now.counts).any())
-
     def by_bin(self) -> TrafficCounts:
         """The tables with score bins."""
         return TrafficCounts({key: table for key, table in self.tables.items() if key[1] in BY_BIN})

@@ -57,7 +57,7 @@ def recalibrate(posterior: ScorePosterior, form: Form, *, mass: float = 0.95) ->
         maps = np.stack([scipy.optimize.isotonic_regression(each, weights=bins.counts).x for each in draws])
         return RecalibrationMap(form, bins.scores, Estimate.of(maps, mass), {})
     design, towards = _design(bins.scores, form, unit=unit)
-    coefficients = np.stack([project_logistic(design, each, shares, towards=towards) for each in draws])
+    coefficients = project_logistic(design, draws, shares, towards=towards)
     return RecalibrationMap(
         form=form,
         scores=bins.scores,

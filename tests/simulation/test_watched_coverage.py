@@ -15,6 +15,9 @@ LABELS = (20, 200)
 CLASSIFIERS = 3
 """Of every kind: each takes two or three seconds."""
 
+AT_ONCE = 36
+"""Labels in every round; after the first one there are five. All is learned again before each of them."""
+
 NOMINAL, ALLOWED = 0.95, 0.02
 CHANCE = 2 * (NOMINAL * (1 - NOMINAL) / (CLASSIFIERS * len(KINDS))) ** 0.5
 """Two standard errors of the coverage of as many intervals."""
@@ -23,7 +26,9 @@ CHANCE = 2 * (NOMINAL * (1 - NOMINAL) / (CLASSIFIERS * len(KINDS))) ** 0.5
 @pytest.fixture(scope="module")
 def held() -> dict[str, np.ndarray]:
     """Whether the intervals hold the truth [classifiers, numbers of labels], by measure."""
-    found = [dict(covered(kind, seed, LABELS)) for kind in KINDS for seed in range(CLASSIFIERS)]
+    found = [
+        dict(covered(kind, seed, LABELS, at_once=AT_ONCE)) for kind in KINDS for seed in range(CLASSIFIERS)
+    ]
     return {
         name: np.array([[each[n][name] for n in LABELS] for each in found]) for name in found[0][LABELS[0]]
     }

@@ -1,4 +1,4 @@
-"""The logistic curve that is nearest to given probabilities."""
+"""The logistic curves that are nearest to given probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ DESIGN = np.column_stack((np.ones(50), VALUES))
 
 
 def projected(probabilities: np.ndarray) -> np.ndarray:
-    return project_logistic(DESIGN, probabilities, np.full(50, 0.02), towards=np.array([0.0, 1.0]))
+    (curve,) = project_logistic(DESIGN, probabilities[None], np.full(50, 0.02), towards=np.array([0.0, 1.0]))
+    return curve
 
 
 def test_a_curve_is_nearest_to_itself() -> None:
@@ -22,3 +23,9 @@ def test_a_curve_is_nearest_to_itself() -> None:
 
 def test_a_curve_near_a_step_is_steep_and_finite() -> None:
     assert 5 < projected((VALUES > 0).astype(float))[1] < 500
+
+
+def test_curves_are_the_same_alone_and_together() -> None:
+    draws = np.array([special.expit(0.7 + 1.4 * VALUES), VALUES > 0, np.full(50, 0.01)], float)
+    together = project_logistic(DESIGN, draws, np.full(50, 0.02), towards=np.array([0.0, 1.0]))
+    assert together == pytest.approx(np.array([projected(each) for each in draws]), abs=1e-9)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from service.app.files.rows import UnusableFileError
 from service.app.plain_text import plain
-from service.domain.errors import ConfigurationError
+from service.domain.errors import misuse
 
 ATTRIBUTE, VOTE, PROBABILITY = "attributes.", "votes.", "probability."
 """Beginnings of fields of which there are several; what follows is the name of an attribute, and so on."""
@@ -44,7 +44,7 @@ class Columns:
         for option in options:
             field, column = cls._split(option, fields, prefixed=prefixed)
             if field in renamed:
-                raise _misuse(option, f"the column of {field} is given twice")
+                raise misuse(f"--column {option}", f"the column of {field} is given twice")
             renamed[field] = column
         return cls(fields, prefixed, renamed)
 
@@ -57,7 +57,7 @@ class Columns:
         if field in fields or any(field.startswith(each) and field != each for each in beginnings):
             return field, column
         names = ", ".join([*fields, *(f"{each}NAME" for each in beginnings)])
-        raise _misuse(option, f"must be FIELD=COLUMN; fields: {names}")
+        raise misuse(f"--column {option}", f"must be FIELD=COLUMN; fields: {names}")
 
     def of(self, field: str) -> str | None:
         """The column of a field, whether or not the file has it; None if it is not to be read."""
@@ -119,7 +119,3 @@ def plain_name(name: str) -> str:
     """The name of a column for people: short, and without control characters."""
     text = plain(name)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
-
-
-def _misuse(option: str, problem: str) -> ConfigurationError:
-    return ConfigurationError([(f"--column {option}", problem)], "the command line")

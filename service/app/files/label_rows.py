@@ -14,7 +14,7 @@ from service.app.files.records import Envelopes, Made, Models, NotRequested, Rec
 from service.app.files.requested_items import Answer, RequestedItems
 from service.app.files.rows import BadCell, Row, Table
 from service.config.settings import Settings
-from service.domain.errors import BadMessage, ConfigurationError
+from service.domain.errors import BadMessage, misuse
 from service.domain.label_signatures import sign
 from service.domain.messages import LABEL_TYPE
 from service.store.open_requests import OpenRequests
@@ -266,5 +266,5 @@ def _checked_vendor(settings: Settings, vendor: str | None) -> str:
     if vendor is None or vendor not in settings.vendors:
         known = ", ".join(sorted(settings.vendors)) or "none"
         problem = f"must name the vendor that signs the labels; configured: {known}"
-        raise ConfigurationError([("--vendor", problem)], "the command line")
+        raise misuse("--vendor", problem)
     return vendor

@@ -15,7 +15,7 @@ from service.app.files.cells import to_text
 from service.app.files.columns import Columns
 from service.app.files.rows import BadCell, Row, Table
 from service.config.settings import Settings
-from service.domain.errors import BadMessage, ConfigurationError
+from service.domain.errors import BadMessage, misuse
 from service.domain.messages import cloudevents_headers
 
 _SOURCE = "/credence/files"
@@ -101,7 +101,7 @@ class Models:
     def __init__(self, settings: Settings, columns: Columns, model: str | None) -> None:
         if model is not None and model not in settings.models:
             known = ", ".join(sorted(settings.models))
-            raise ConfigurationError([(model, f"unknown model; configured: {known}")], "the command line")
+            raise misuse(model, f"unknown model; configured: {known}")
         self._models = settings.models
         self._column = columns.of("model")
         self._given = model

@@ -24,7 +24,7 @@ from service.app.proposal.roles import Roles
 from service.config.assessments import EstimationSettings, IdentificationSettings
 from service.config.budget import Budget
 from service.config.model import ModelSettings
-from service.domain.errors import ConfigurationError
+from service.domain.errors import misuse
 from service.domain.groupings import ALL
 from service.domain.times import duration
 from service.statistics.detection_time import Delay
@@ -160,7 +160,7 @@ def propose_overall(model: ModelSettings, *, drop: float, threshold: float, most
             f"the threshold of {threshold:.1%} within {within}; look for larger falls (--detect), more time "
             "(--decide-within), or another threshold (--min-accuracy)"
         )
-        raise ConfigurationError([("--detect", problem)], "the command line")
+        raise misuse("--detect", problem)
     labels = min(needed, most or MOST_LABELS)
     asked = asked.model_copy(update={"budget": Budget(labels=labels, per_days=1)})
     alert = detection(model, asked, fault, threshold, groups=1).alert

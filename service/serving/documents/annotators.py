@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import Field
 
 from service.monitoring.annotator_estimates import AnnotatorEstimate, VendorEstimate
-from service.monitoring.label_quality import Ends
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Document, Interval, Seconds, finite_or_none
 from service.serving.documents.words import cell_of_interval, percent_interval
@@ -110,10 +109,13 @@ def vendor_states(snapshot: ModelSnapshot) -> list[VendorState]:
 
 def label_agreement(snapshot: ModelSnapshot) -> LabelAgreement | None:
     """None where labels are the truth, or too few items have several."""
-    if snapshot.labelling is None or (agreement := _interval(snapshot.labelling.quality.agreement)) is None:
+    if (
+        snapshot.labelling is None
+        or (agreement := Interval.of_ends(snapshot.labelling.quality.agreement)) is None
+    ):
         return None
     quality = snapshot.labelling.quality
-    alpha = _interval(quality.alpha)
+    alpha = Interval.of_ends(quality.alpha)
     chance = (
         "" if alpha is None else f" Krippendorff's alpha is {cell_of_interval(alpha, scale=1, decimals=2)}."
     )
@@ -148,13 +150,9 @@ def _labels(estimate: AnnotatorEstimate | VendorEstimate) -> dict[str, Any]:
     quality = estimate.quality
     return {
         "reliability": Interval(lower=estimate.lower, mean=estimate.mean, upper=estimate.upper),
-        "agreement": _interval(quality.agreement),
+        "agreement": Interval.of_ends(quality.agreement),
         "shared_items": quality.shared_items,
         "answer_seconds": finite_or_none(quality.answer_seconds),
         "gold_labels": quality.gold_labels,
-        "gold_wrong": _interval(quality.gold_wrong),
+        "gold_wrong": Interval.of_ends(quality.gold_wrong),
     }
-
-
-def _interval(ends: Ends | None) -> Interval | None:
-    return None if ends is None else Interval(lower=ends[0], mean=ends[1], upper=ends[2])

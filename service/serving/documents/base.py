@@ -45,6 +45,11 @@ class Interval(Document):
     mean: float = Field(description="posterior mean")
     upper: float = Field(description="upper end of the credible interval")
 
+    @classmethod
+    def of_ends(cls, ends: tuple[float, float, float] | None) -> Self | None:
+        """The interval of lower end, mean and upper end; None without them."""
+        return None if ends is None else cls(lower=ends[0], mean=ends[1], upper=ends[2])
+
 
 def finite_or_none(value: float) -> float | None:
     """The number; None for NaN and infinities, which JSON does not have."""

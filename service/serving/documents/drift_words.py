@@ -11,9 +11,9 @@ import numpy as np
 from service.domain.groupings import ALL
 from service.domain.times import in_words
 from service.monitoring.drift import GroupingDrift, ModelDrift
-from service.monitoring.drift_mixes import CLASSES, SCORES
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.problem_words import mix_in_words
 
 DriftState = Literal["collecting", "no_traffic", "too_little_traffic", "like_reference", "drifted"]
 GroupDriftState = Literal[
@@ -141,21 +141,16 @@ def group_drift_sentence(groups: GroupingDrift, group: int, place: str) -> str:
         "too_little_traffic": f"Too little recent traffic of {place} to detect drift: {recent:,} "
         "predictions.",
         "like_reference": f"Recent traffic of {place} has not drifted from the reference.",
-        "drifted": f"Recent traffic of {place} has drifted: its {_mix(groups.mix_of(group))} differ from the "
-        f"reference by more than noise, drift score {groups.score[group]:.2f}.",
+        "drifted": f"Recent traffic of {place} has drifted: its {mix_in_words(groups.mix_of(group))} differ "
+        f"from the reference by more than noise, drift score {groups.score[group]:.2f}.",
     }
     state = group_drift_state(groups, group)
     if group not in groups.held:
         return said[state]
     verdict = groups.held[group]
     drifted = (
-        f"At the last verdict, {in_words(verdict.at)}, it had drifted: its {_mix(verdict.mix)} differed from "
-        f"the reference by more than noise, drift score {verdict.score:.2f}. This holds until there is "
-        "enough recent traffic."
+        f"At the last verdict, {in_words(verdict.at)}, it had drifted: its {mix_in_words(verdict.mix)} "
+        f"differed from the reference by more than noise, drift score {verdict.score:.2f}. This holds until "
+        "there is enough recent traffic."
     )
     return f"{said['no_traffic' if state == 'no_traffic' else 'too_little_traffic']} {drifted}"
-
-
-def _mix(name: str) -> str:
-    plain = {SCORES: "scores", CLASSES: "predicted classes"}
-    return plain.get(name) or f"{name.removeprefix('attribute:')} values"

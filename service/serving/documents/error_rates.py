@@ -8,7 +8,6 @@ from pydantic import Field
 from service.domain.assessments import RateName
 from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.serving.documents.base import Document, Interval, finite_or_none
-from service.statistics.rates.posterior import Ends
 
 _MOST_GROUPS = 20
 
@@ -67,8 +66,8 @@ def error_rate_state(found: ErrorRatesSnapshot) -> ErrorRateState:
             RateState.of(
                 rate,
                 rate=name,
-                difference=_interval(rate.difference),
-                ratio=_interval(rate.ratio),
+                difference=Interval.of_ends(rate.difference),
+                ratio=Interval.of_ends(rate.ratio),
                 difference_confirmed=rate.proof is not None and rate.proof.difference_confirmed,
                 ratio_confirmed=rate.proof is not None and rate.proof.ratio_confirmed,
             )
@@ -76,10 +75,6 @@ def error_rate_state(found: ErrorRatesSnapshot) -> ErrorRateState:
         ],
         groups=[_group(found, int(group)) for group in shown],
     )
-
-
-def _interval(ends: Ends | None) -> Interval | None:
-    return None if ends is None else Interval(lower=ends[0], mean=ends[1], upper=ends[2])
 
 
 def _group(found: ErrorRatesSnapshot, group: int) -> RateGroup:

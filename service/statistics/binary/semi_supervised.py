@@ -153,7 +153,7 @@ class ScoreLearner:
         shares = self.strata.sums(self.bins.counts) / self.bins.total
         expected = self.strata.sums(self.bins.counts * self.mixture.expected) / self.bins.total / shares
         design = np.column_stack((np.ones_like(values), values))
-        offset, slope = project_logistic(design, expected, shares, towards=np.array([0.0, 1.0]))
+        ((offset, slope),) = project_logistic(design, expected[None], shares, towards=np.array([0.0, 1.0]))
         return float(offset), max(float(slope), _LEAST_SLOPE)
 
 
