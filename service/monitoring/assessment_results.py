@@ -58,10 +58,8 @@ def assessment_results(
     Evidence begins with what was predicted since the end of the `reference` window, if one was set, and
     continues from the `checkpoint`. `any_class` is as of `UnansweredRequests`.
     """
-    since, wrong_labels = (
-        None if reference is None else reference.until,
-        settings.labels_per_item.stated_bound,
-    )
+    since = None if reference is None else reference.until
+    wrong_labels = settings.labels_per_item.stated_bound
     in_flight = Counter((one.assessment, one.group) for one in requests.open.values())
     ensembles = {
         name: ensemble_snapshot(

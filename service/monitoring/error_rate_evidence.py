@@ -83,7 +83,7 @@ def error_rate_evidence(
     found: dict[RateName, tuple[Floats, float, float]] = {}
     counted: dict[str, CountedCapital] = {}
     # What allows for another share of wrong labels is other evidence, in a checkpoint too.
-    how = f" if {labelled.wrong_labels:g} of the labels are wrong" if labelled.wrong_labels else ""
+    how = f" if {labelled.wrong_labels} of the labels are wrong" if labelled.wrong_labels else ""
     for name, rate in RATES.items():
         if not rate.needs_labels:
             continue

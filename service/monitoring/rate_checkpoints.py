@@ -57,11 +57,7 @@ def rate_states(
             until=until,
         )
         found = error_rate_evidence(
-            rates,
-            labelled,
-            rate_limits(rates, groups),
-            alpha=settings.evidence.alpha,
-            before={},
+            rates, labelled, rate_limits(rates, groups), alpha=settings.evidence.alpha, before={}
         )
         counted = {of: (each.groups, each.limits, each.capital) for of, each in found.counted.items()}
         # See `RateBase.of`.
