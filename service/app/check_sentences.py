@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from service.config.assessments import ErrorRateSettings
 from service.config.model import ModelSettings
 from service.domain.times import duration
+from service.statistics.names import LABELLED_RATES
 
 if TYPE_CHECKING:
     from service.app.detection_forecast import Forecast
@@ -49,6 +51,7 @@ def warnings(model: ModelSettings, forecasts: Mapping[str, Forecast]) -> Iterato
     """What keeps a fault from being found in time, and what to change; forecasts are by assessment."""
     if model.assessments and not model.alerts.given("min_accuracy"):
         yield "  warning: no group is ever reported as inaccurate; set alerts.min_accuracy"
+    yield from _unconfirmed(model)
     for name, assessment in model.assessments.items():
         if assessment.budget.per_days is None:
             yield (
@@ -67,6 +70,22 @@ def warnings(model: ModelSettings, forecasts: Mapping[str, Forecast]) -> Iterato
             yield (
                 f"  warning: {name} usually finds that fall later than in find_within_days "
                 f"({within}); {remedy}"
+            )
+
+
+def _unconfirmed(model: ModelSettings) -> Iterator[str]:
+    """Limits of error rates that evidence cannot confirm."""
+    if model.labels_per_item.stated_bound is not None:
+        return
+    for name, rates in model.assessments_of(ErrorRateSettings).items():
+        if (
+            rates.limits
+            or rates.group_limits
+            or {*rates.max_differences, *rates.min_ratios} & {*LABELLED_RATES}
+        ):
+            yield (
+                f"  warning: evidence never confirms that error rates of {name} are beyond their limits, "
+                "because labels may be wrong; set labels_per_item.max_error to a number"
             )
 
 

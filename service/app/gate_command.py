@@ -70,7 +70,7 @@ def _groupings(settings: Settings, model: str, chosen: list[str] | None) -> list
     known, asked = settings.cell_space(model).groupings, settings.models[model]
     possible = sorted(name for name, by in known.items() if by.has_threshold)
     labels = asked.labels_per_item
-    if not labels.has_evidence or labels.learns_bound:
+    if labels.stated_bound is None:
         problem = f"labels may be wrong: set models.{model}.labels_per_item.max_error to a number"
         raise refused("--model", problem)
     for name in chosen or ():

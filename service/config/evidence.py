@@ -45,6 +45,6 @@ def certificate_target(least: float | None, labels: LabelsPerItem) -> float | No
     be shown. A share of wrong labels that is learned moves while bets run, and would make another test of
     each.
     """
-    if not labels.has_evidence or labels.learns_bound or not is_certifiable(least, labels):
+    if (wrong := labels.stated_bound) is None or not is_certifiable(least, labels):
         return None
-    return least + (1 - least) * labels.wrong_labels
+    return least + (1 - least) * wrong

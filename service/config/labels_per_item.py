@@ -46,7 +46,8 @@ class LabelsPerItem(Frozen):
     max_error: Annotated[float, Field(gt=0, lt=0.5)] | Literal["learned"] | None = None
     """if labels may be wrong: upper bound of the share of wrong labels, both of correct and of incorrect
     predictions, in every group and at any time. Evidence allows for so many; without it there is none. With
-    `learned` the bound is learned from the labels of `gold` items"""
+    `learned` the bound is learned from the labels of `gold` items. For evidence on error rates it has to be a
+    number, and to hold of positive and other items, selected or not, by themselves"""
 
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
@@ -73,6 +74,11 @@ class LabelsPerItem(Frozen):
         A learned one is not known here.
         """
         return self.max_error if self.may_err and isinstance(self.max_error, float) else 0.0
+
+    @property
+    def stated_bound(self) -> float | None:
+        """The same; None where none is stated, and so no evidence that needs it from the first label."""
+        return None if self.learns_bound or not self.has_evidence else self.wrong_labels
 
     @property
     def learns_bound(self) -> bool:

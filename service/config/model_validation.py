@@ -158,7 +158,7 @@ def _certificate_problems(
         (at, f"certify requires `alerts.{key}`, above 0 and at most {most_certified(labels):g}")
         for key in uncertifiable_keys(model.alerts, by, labels)
     ]
-    if not labels.has_evidence or labels.learns_bound:
+    if labels.stated_bound is None:
         problems.append((at, "certify requires `labels_per_item.max_error`, a number, if labels err"))
     if isinstance(assessment, ComparisonSettings):
         problems.append((at, "certify requires labels of all groups, and a comparison requests those of two"))

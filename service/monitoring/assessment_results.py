@@ -15,13 +15,14 @@ from service.domain.arrays import Floats
 from service.domain.assessments import RateName
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
-from service.monitoring.error_rate_evidence import RateProofs, error_rate_evidence, evidence_labels
+from service.monitoring.error_rate_evidence import RateProofs, error_rate_evidence
 from service.monitoring.error_rates import ErrorRatesSnapshot, error_rates_snapshot
 from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.open_places import open_places
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase
+from service.monitoring.rate_labels import evidence_labels
 from service.monitoring.weighted_labels import WeightedLabels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import RequestFacts
@@ -57,7 +58,8 @@ def assessment_results(
     Evidence begins with what was predicted since the end of the `reference` window, if one was set, and
     continues from the `checkpoint`. `any_class` is as of `UnansweredRequests`.
     """
-    policy, since = settings.labels_per_item, None if reference is None else reference.until
+    since = None if reference is None else reference.until
+    wrong_labels = settings.labels_per_item.stated_bound
     in_flight = Counter((one.assessment, one.group) for one in requests.open.values())
     ensembles = {
         name: ensemble_snapshot(
@@ -80,7 +82,7 @@ def assessment_results(
             interval=settings.interval,
             since=since,
             any_class=any_class,
-            wrong_labels=None if policy.learns_bound or not policy.has_evidence else policy.wrong_labels,
+            wrong_labels=wrong_labels,
         )
         for name, asked in settings.assessments_of(ChallengeSettings).items()
     }
@@ -91,7 +93,7 @@ def assessment_results(
         opened = open_places(requests.of_new_items, settings, base.keys)
     for name, rates in asked_rates.items():
         prove: Callable[[Mapping[RateName, Floats]], RateProofs] | None = None
-        if policy.has_evidence and not policy.may_err and index[rates.grouping].names:
+        if wrong_labels is not None and index[rates.grouping].names:
             prove = partial(
                 error_rate_evidence,
                 rates,
@@ -104,6 +106,7 @@ def assessment_results(
                     since=since,
                     any_class=any_class,
                     base=RateBase.of(base, name, rates, samples_traffic=ledger.samples_traffic),
+                    wrong_labels=wrong_labels,
                 ),
                 alpha=settings.evidence.alpha,
                 before=before[name].counted if name in before else {},

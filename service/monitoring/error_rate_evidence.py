@@ -3,7 +3,8 @@
 A label of an item that was drawn for its stratum has one factor in the evidence, which was fixed but for the
 label when it was requested. It counts once all earlier requests for its group have ended, and never loses
 weight. A request without a label, if any true class is allowed for, counts as what says the least. So do the
-items of a census, or of an even sample of all traffic, which are random items of their groups.
+items of a census, or of an even sample of all traffic, which are random items of their groups. If labels may
+be wrong, bets allow for as many as are stated to be wrong at most (`statistics/rates/wrong_labels.py`).
 
 Of what is confirmed of one assessment at any one time, a share of alpha is false on average, at the most; and
 while nothing is wrong, anything is ever confirmed with at most that probability.
@@ -11,8 +12,8 @@ while nothing is wrong, anything is ever confirmed with at most that probability
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,16 +21,9 @@ import numpy as np
 from service.config.assessments import ErrorRateSettings
 from service.domain.arrays import Flags, Floats, UInt64s
 from service.domain.assessments import RateName
-from service.domain.cells import OTHER, grouping_key
-from service.domain.request_order import NO_PLACE
-from service.monitoring.evidence_base import arrival_order
-from service.monitoring.group_index import GroupIndex
-from service.monitoring.open_places import first_open
-from service.monitoring.outcome_aggregates import NO_CLASS
-from service.monitoring.outcome_rows import GroupKey, stratum_group
-from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.rate_base import RateBase, arrival_numbers
-from service.statistics.balance_heuristic import sums
+from service.domain.cells import OTHER
+from service.monitoring.rate_base import arrival_numbers
+from service.monitoring.rate_labels import Labelled
 from service.statistics.e_processes import discoveries, log_arrival_weights
 from service.statistics.rates.evidence import LIMITS
 from service.statistics.rates.gaps import log_e_any_difference, log_e_any_ratio
@@ -69,32 +63,6 @@ class RateProofs:
     counted: Mapping[str, CountedCapital]  # by what it is evidence on
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Labels of the groups of one grouping that are evidence."""
-
-    groups: list[str]
-    arrivals: list[str]  # in the order of their first requests, also those without traffic now
-    base: RateBase  # what labels said that are not among these
-    draws: StratumDraws  # of strata that were drawn
-    marks: UInt64s  # of these: which outcome each is, and what its label says [n]
-    labels: Floats  # random items, by whether they are positive, and selected [G, 2, 2]
-    unlabelled: Floats  # those that may have any true class, by whether they are selected [G, 2]
-
-    def part(self, which: Flags) -> Labelled:
-        """Of some groups [G]."""
-        chosen, places = which[self.draws.groups], np.cumsum(which) - 1
-        draws = self.draws.part(chosen)
-        return replace(
-            self,
-            groups=[name for name, is_in in zip(self.groups, which.tolist(), strict=True) if is_in],
-            draws=replace(draws, groups=places[draws.groups]),
-            marks=self.marks[chosen],
-            labels=self.labels[which],
-            unlabelled=self.unlabelled[which],
-        )
-
-
 def error_rate_evidence(
     settings: ErrorRateSettings,
     labelled: Labelled,
@@ -114,6 +82,8 @@ def error_rate_evidence(
     first = labelled.part(own & (numbers <= _MOST_COMPARED))
     found: dict[RateName, tuple[Floats, float, float]] = {}
     counted: dict[str, CountedCapital] = {}
+    # What allows for another share of wrong labels is other evidence, in a checkpoint too.
+    how = f" if {labelled.wrong_labels} of the labels are wrong" if labelled.wrong_labels else ""
     for name, rate in RATES.items():
         if not rate.needs_labels:
             continue
@@ -122,10 +92,11 @@ def error_rate_evidence(
         least = settings.min_ratios.get(name, 0.0)
         log_e, difference, quotient = np.full(len(own), np.nan), np.nan, np.nan
         if (configured := _configured(settings, name)).size:
-            evidence, counted[name] = _evidence(name, name, labelled, configured, before.get(name))
+            of = f"{name}{how}"
+            evidence, counted[of] = _evidence(name, of, labelled, configured, before.get(of))
             log_e = np.where(own, _beyond(evidence, limits[name], is_good=rate.is_good), np.nan)
         if most < 1 or least > 0:
-            gap = f"{name} of groups"
+            gap = f"{name} of groups{how}"
             evidence, counted[gap] = _evidence(name, gap, first, LIMITS, before.get(gap))
             difference = float(log_e_any_difference(evidence, most)[0]) if most < 1 else np.nan
             quotient = float(log_e_any_ratio(evidence, least)[0]) if least > 0 else np.nan
@@ -146,7 +117,9 @@ def _evidence(
     rate = RATES[name]
     counted = _counted(rate, labelled, limits, before)
     capital = counted.capital + labelled.base.capital(of, labelled.groups, limits)
-    capital += Capital.of_sample(rate, limits, labelled.labels, labelled.unlabelled)
+    capital += Capital.of_sample(
+        rate, limits, labelled.labels, labelled.unlabelled, wrong_labels=labelled.wrong_labels
+    )
     return LabelEvidence.of(rate, limits, capital), counted
 
 
@@ -171,10 +144,14 @@ def _counted(rate: Rate, labelled: Labelled, limits: Floats, before: CountedCapi
         and np.array_equal(before.limits, limits)
         and np.isin(before.marks, marks).all()
     )
+
+    def capital(of: StratumDraws) -> Capital:
+        return Capital.of_draws(rate, limits, of, len(groups), wrong_labels=labelled.wrong_labels)
+
     if before is None or not continues:
-        return CountedCapital(groups, limits, marks, Capital.of_draws(rate, limits, draws, len(groups)))
+        return CountedCapital(groups, limits, marks, capital(draws))
     new = ~np.isin(marks, before.marks)
-    more = Capital.of_draws(rate, limits, draws.part(new), len(groups)) if new.any() else None
+    more = capital(draws.part(new)) if new.any() else None
     return CountedCapital(groups, limits, marks, before.capital if more is None else before.capital + more)
 
 
@@ -186,89 +163,6 @@ def _beyond(evidence: LabelEvidence, limits: Floats, *, is_good: bool) -> Floats
         of = limits == limit
         found[of] = test(limit)[0, of]
     return found
-
-
-def evidence_labels(
-    settings: ErrorRateSettings,
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    opened: Mapping[GroupKey, int],
-    *,
-    now: float,
-    since: float | None,
-    any_class: Collection[int],
-    base: RateBase,
-    until: int = NO_PLACE,
-) -> Labelled:
-    """Labels of an assessment's groups that are evidence, by requests before the place `until`.
-
-    It begins with what was predicted `since` the end of the reference window, if one was set. `opened` has
-    the places of the first open requests, as of `open_places`.
-    """
-    groups, positive_class = index[settings.grouping], index.space.classes.index(settings.positive_class)
-    asked = settings.asked_grouping
-    drawn = ledger.stratum_labels(asked, at=now, unanswered=any_class)
-    key = grouping_key(asked, index.space.groupings[asked].definition(index.space.score_edges))
-    # Labels that come late may be of another kind than those that come at once.
-    first_still_open = first_open(opened, key, groups.names)
-    ended = np.append(np.minimum(first_still_open, np.uint64(until)), np.uint64(0))
-    counts = (drawn.places < ended[groups.numbers[drawn.cells]]) & (drawn.places > base.position)
-    if since is not None:
-        counts &= drawn.predicted_at >= since
-    drawn = drawn.part(counts)
-    positive = drawn.true_classes == positive_class
-    labels, unlabelled = _sampled(
-        settings, index, ledger, positive_class, now=now, since=since, any_class=any_class
-    )
-    firsts = {
-        of[1]: place
-        for drawn_for, place in ledger.first_requests().items()
-        if (of := stratum_group(drawn_for)) is not None and of[0] == key
-    }
-    for name, place in zip(groups.names, first_still_open.tolist(), strict=True):
-        firsts[name] = min(place, firsts.get(name, NO_PLACE))
-    return Labelled(
-        groups=groups.names,
-        arrivals=arrival_order(base.arrived, firsts, until=until),
-        base=base,
-        draws=StratumDraws(
-            groups=groups.cells[drawn.cells],
-            selected=index.cells.classes[drawn.cells] == positive_class,
-            positive=positive,
-            has_label=drawn.true_classes >= NO_CLASS,
-            estimators=drawn.estimators,
-        ),
-        marks=drawn.marks + positive.astype(np.uint64),
-        labels=labels,
-        unlabelled=unlabelled,
-    )
-
-
-def _sampled(
-    settings: ErrorRateSettings,
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    positive_class: int,
-    *,
-    now: float,
-    since: float | None,
-    any_class: Collection[int],
-) -> tuple[Floats, Floats]:
-    """Labels of an even sample of all traffic, and items of it without one, as `Labelled` has them."""
-    groups = index[settings.grouping]
-    shape = len(groups.names), 2
-    if not ledger.samples_traffic:
-        return np.zeros((*shape, 2)), np.zeros(shape)
-    outcomes = ledger.sums(at=now, decay=0.0, since=since, unanswered=any_class)
-    chosen = outcomes.part(ledger.of_traffic[outcomes.sources] & groups.has_group[outcomes.cells])
-    selected = index.cells.classes[chosen.cells] == positive_class
-    place = 2 * groups.cells[chosen.cells] + selected
-    counts, size = chosen.counts.astype(np.float64), 2 * len(groups.names)
-    is_open, positive = chosen.true_classes < NO_CLASS, chosen.true_classes == positive_class
-    labels = [
-        sums(place, counts * (~is_open & (positive == kind)), size).reshape(shape) for kind in (False, True)
-    ]
-    return np.stack(labels, axis=1), sums(place, counts * is_open, size).reshape(shape)
 
 
 def _concluded(

@@ -64,14 +64,18 @@ class RateBase:
         return found
 
     def continued(
-        self, name: str, arrivals: Sequence[str], counted: Mapping[str, tuple[Sequence[str], Floats, Capital]]
+        self,
+        name: str,
+        arrivals: Sequence[str],
+        counted: Mapping[str, tuple[Sequence[str], Floats, Capital]] | None,
     ) -> RateState:
-        """The state of an assessment with the labels that were counted since.
+        """The state of an assessment with the labels that were counted since; None if there is no group.
 
         What is `counted` has groups, limits [T] and capital. Groups without traffic now stay as they were.
+        Evidence that was not counted begins again: if it continued later, labels would be left out of it.
         """
-        capitals = dict(self.capitals)
-        for of, (groups, limits, capital) in counted.items():
+        capitals = dict(self.capitals) if counted is None else {}
+        for of, (groups, limits, capital) in (counted or {}).items():
             known = self.capitals.get(of)
             absent = [] if known is None else [group for group in known.groups if group not in set(groups)]
             every = [*groups, *absent]

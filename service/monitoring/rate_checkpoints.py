@@ -9,12 +9,13 @@ import numpy as np
 
 from service.config.assessments import ErrorRateSettings
 from service.config.model import ModelSettings
-from service.monitoring.error_rate_evidence import error_rate_evidence, evidence_labels, rate_limits
+from service.monitoring.error_rate_evidence import error_rate_evidence, rate_limits
 from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_rows import stratum_group
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase
+from service.monitoring.rate_labels import evidence_labels
 from service.store.checkpoints import RateState
 from service.store.references import ReferenceWindow
 
@@ -33,14 +34,15 @@ def rate_states(
 
     All of these have ended. Assessments that are configured no more keep theirs, unless labels came since.
     """
-    if settings.labels_per_item.may_err:
+    wrong_labels = settings.labels_per_item.stated_bound
+    if wrong_labels is None:
         return []
     states: list[RateState] = []
     for name, rates in settings.assessments_of(ErrorRateSettings).items():
         start = RateBase.of(base, name, rates, samples_traffic=ledger.samples_traffic)
         groups = index[rates.grouping].names
         if not groups:
-            states.append(start.continued(name, start.arrived, {}))
+            states.append(start.continued(name, start.arrived, None))
             continue
         labelled = evidence_labels(
             rates,
@@ -51,6 +53,7 @@ def rate_states(
             since=None if reference is None else reference.until,
             any_class=any_class,
             base=start,
+            wrong_labels=wrong_labels,
             until=until,
         )
         found = error_rate_evidence(

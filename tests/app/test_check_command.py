@@ -272,6 +272,28 @@ def test_error_rates_without_limits_are_told_to_have_no_alerts(
     )
 
 
+@pytest.mark.parametrize(
+    ("rates", "labels_per_item", "warns"),
+    [
+        (", limits: {precision: 0.9}", "{reliability: 0.9}", True),
+        (", max_differences: {precision: 0.1}", "{reliability: 0.9}", True),
+        (", max_differences: {selection_rate: 0.1}", "{reliability: 0.9}", False),
+        (", limits: {precision: 0.9}", "{reliability: 0.9, max_error: 0.1}", False),
+        (", limits: {precision: 0.9}", "{}", False),
+    ],
+)
+def test_limits_that_evidence_cannot_confirm_are_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rates: str, labels_per_item: str, *, warns: bool
+) -> None:
+    config = tmp_path / "credence.yaml"
+    grouped = "classes: [ham, spam], groupings: {region: {by: attribute, attribute: region}}"
+    asked = f"{{task: error_rates, grouping: region, positive_class: spam, {BUDGET}{rates}}}"
+    model = f"{grouped}, labels_per_item: {labels_per_item}, assessments: {{fair: {asked}}}"
+    config.write_text(f"models: {{mail: {{{model}}}}}", encoding="utf-8")
+    assert main(["check", "--config", str(config)]) == 0
+    assert ("set labels_per_item.max_error to a number" in capsys.readouterr().out) is warns
+
+
 def test_the_forecast_is_of_the_threshold_of_the_grouping(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,6 @@ from service.domain.stratum_estimator import packed_estimator
 from service.monitoring.error_rate_evidence import (
     RateProof,
     error_rate_evidence,
-    evidence_labels,
     rate_limits,
 )
 from service.monitoring.evidence_base import Checkpoint
@@ -25,6 +24,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase
+from service.monitoring.rate_labels import evidence_labels
 from service.statistics.rates.label_evidence import stratum_estimator
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry, SharedDraw
@@ -44,7 +44,7 @@ LIMIT = 40
 Entry = OutcomeEntry | SharedDraw
 
 
-def asking(**assessments: Any) -> Settings:
+def asking(labels_per_item: dict[str, Any] | None = None, **assessments: Any) -> Settings:
     """Settings with these assessments, each with these changes."""
     return Settings.model_validate(
         {
@@ -55,6 +55,7 @@ def asking(**assessments: Any) -> Settings:
                     "classes": ["flag", "pass"],
                     "groupings": {"region": {"by": "attribute", "attribute": "region"}},
                     "assessments": {name: FAIR | fields for name, fields in assessments.items()},
+                    "labels_per_item": labels_per_item or {},
                 }
             },
         }
@@ -158,6 +159,7 @@ def proof(
         since=None if reference is None else reference.until,
         any_class=(),
         base=RateBase.of(base, name, asked, samples_traffic=ledger.samples_traffic),
+        wrong_labels=settings.models["m"].labels_per_item.wrong_labels,
     )
     limits = rate_limits(asked, index["region"].names)
     return error_rate_evidence(asked, labelled, limits, alpha=0.05, before={}).proofs["false_positive_rate"]

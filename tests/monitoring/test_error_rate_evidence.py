@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from service.config.assessments import ErrorRateSettings
-from service.monitoring.error_rate_evidence import Labelled, RateProof, error_rate_evidence
+from service.monitoring.error_rate_evidence import RateProof, error_rate_evidence
 from service.monitoring.rate_base import RateBase
+from service.monitoring.rate_labels import Labelled
 from service.statistics.rates.label_evidence import StratumDraws
 from service.statistics.rates.measures import RATES
 

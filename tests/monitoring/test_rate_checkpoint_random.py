@@ -10,12 +10,13 @@ from rate_checkpoint_examples import LIMIT, REGIONS, SPACE, asking, index_of, ou
 from service.config.assessments import ErrorRateSettings
 from service.config.settings import Settings
 from service.domain.arrays import Floats
-from service.monitoring.error_rate_evidence import error_rate_evidence, evidence_labels, rate_limits
+from service.monitoring.error_rate_evidence import error_rate_evidence, rate_limits
 from service.monitoring.evidence_base import Checkpoint
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.open_places import open_places
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.rate_base import RateBase
+from service.monitoring.rate_labels import evidence_labels
 from service.monitoring.unanswered_requests import unanswered_requests
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.outcome_entries import OutcomeEntry

@@ -113,6 +113,31 @@ def test_a_51st_group_ends_no_evidence_on_differences_once_it_has_gone() -> None
     assert second.rates[0].capitals.keys() == first.rates[0].capitals.keys()
 
 
+def test_evidence_that_allows_for_wrong_labels_continues_from_its_checkpoint() -> None:
+    erring = asking({"reliability": 0.95, "max_error": 0.02}, fair={})
+    entries = labels(60)
+    whole = of_north(proof(ledger_of(entries), erring, regions=TWO))
+    checkpoint = due(entries, erring, regions=TWO)
+    assert of_north(proof(ledger_of([]), erring, checkpoint, regions=TWO)) != 0
+    assert of_north(proof(ledger_of(entries), erring, checkpoint, regions=TWO)) == pytest.approx(whole)
+
+
+def test_labels_of_a_checkpoint_do_not_count_if_more_of_them_may_be_wrong_than_it_allows_for() -> None:
+    fewer, more = (asking({"reliability": 0.95, "max_error": most}, fair={}) for most in (0.02, 0.1))
+    checkpoint = due(labels(60), fewer, regions=TWO)
+    assert of_north(proof(ledger_of([]), more, checkpoint, regions=TWO)) == 0
+
+
+def test_a_limit_that_is_removed_for_a_while_leaves_out_no_label_of_that_time() -> None:
+    asked, without = asking(fair={}), asking(fair={"limits": {}, "max_differences": {FPR: 0.1}})
+    entries = labels(60)
+    first = due(entries[:45], asked, regions=TWO)
+    assert of_north(proof(ledger_of([]), asked, first, regions=TWO)) != 0
+    second = due(entries[20:], without, first, regions=TWO)
+    assert second.position > first.position
+    assert of_north(proof(ledger_of([]), asked, second, regions=TWO)) == 0
+
+
 def test_a_difference_that_is_limited_now_ends_no_evidence_on_limits_that_stay() -> None:
     asked, apart = asking(fair={}), asking(fair={"max_differences": {FPR: 0.1}})
     entries = labels(45)

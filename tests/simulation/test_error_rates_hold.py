@@ -19,6 +19,9 @@ from benchmarks.error_rates import (
     coverage,
     make_items,
 )
+from service.statistics.rates.evidence import LIMITS
+from service.statistics.rates.gaps import log_e_any_difference
+from service.statistics.rates.label_evidence import Capital, LabelEvidence
 
 
 @pytest.mark.parametrize("name", list(DIFFERENT))
@@ -52,3 +55,26 @@ def test_few_runs_ever_confirm_a_gap_of_traffic_that_arrives_meanwhile(*, moves:
     found = confirmed_of_traffic(traffic, RATE, difference, runs=40, budget=150, alpha=ALPHA, rng=rng)
     # A thousandth of the tests would fail at a rate of alpha.
     assert np.isfinite(found).sum() <= stats.binom.ppf(0.999, 40, ALPHA)
+
+
+def test_few_runs_ever_confirm_a_gap_of_groups_that_appear_one_by_one() -> None:
+    runs, most, looks, limits = 100, 10, 40, LIMITS[::4]
+    # Groups differ by exactly what is allowed, and each appears after 240 labels of those before it.
+    shares = [0.7 * np.array([1 - rate, rate]) for rate in (0.4, 0.3)]
+    shares = [np.append(negative, (0.09, 0.21)) for negative in shares]
+    rng, ever = np.random.default_rng(8), np.zeros(runs, np.bool_)
+    capital = Capital(*np.zeros((2, runs * most, len(limits), 6)))
+    for look in range(looks):
+        groups = min(2 + look // 4, most)
+        labels = np.zeros((runs, most, 2, 2))
+        for group in range(groups):
+            labels[:, group] = rng.multinomial(60 // groups, shares[group % 2], runs).reshape(runs, 2, 2)
+        every = labels.reshape(runs * most, 2, 2)
+        capital += Capital.of_sample(RATE, limits, every, np.zeros((runs * most, 2)))
+        evidence = LabelEvidence.of(RATE, limits, capital)
+        sides = (
+            side.reshape(runs, most, -1)[:, :groups] for side in (evidence.log_e_above, evidence.log_e_below)
+        )
+        ever |= log_e_any_difference(LabelEvidence(RATE, limits, *sides), 0.1) >= -np.log(ALPHA)
+    # A thousandth of the tests would fail at a rate of alpha.
+    assert ever.sum() <= stats.binom.ppf(0.999, runs, ALPHA)

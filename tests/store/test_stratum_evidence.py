@@ -1,4 +1,4 @@
-"""Evidence on error rates leaves out draws for several values, and sees which requests expire."""
+"""Evidence on error rates leaves out draws for several values, and allows for wrong and missing labels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from store_site import NOW, Record, Site, message, record
 
 from service.domain.arrays import Flags, Floats
+from service.monitoring.error_rate_evidence import RateProof
 from service.monitoring.outcome_aggregates import EXPIRED_CLASS
 from service.store.connection import Connection
 from service.store.labels import LabelEvent
@@ -18,7 +19,13 @@ UNCERTAIN = 2
 """The kind of items that nobody labels."""
 
 
-def site_of(connection: Connection, limit: float, bounds: dict[str, Any], **assessment: Any) -> Site:
+def site_of(
+    connection: Connection,
+    limit: float,
+    bounds: dict[str, Any],
+    labels_per_item: dict[str, Any] | None = None,
+    **assessment: Any,
+) -> Site:
     fair = {
         "task": "error_rates",
         "grouping": "region",
@@ -34,6 +41,7 @@ def site_of(connection: Connection, limit: float, bounds: dict[str, Any], **asse
         "forgetting": {"after_change": False},
         "groupings": {"region": {"by": "attribute", "attribute": "region"}},
         "assessments": {"fair": fair},
+        "labels_per_item": labels_per_item or {},
     }
     return Site(connection, {"m": model}, bounds=bounds)
 
@@ -107,3 +115,34 @@ def test_expiry_that_depends_on_score_and_prediction_is_seen_with_labels_by_stra
         now += 4_000
     monitor.ask(epoch=1, now=now)
     assert EXPIRED_CLASS in monitor.refresh(now).unanswered.worst_case
+
+
+def proof_if_people_err(connection: Connection, labels_per_item: dict[str, Any]) -> RateProof | None:
+    """Of group a with a false positive rate of 50% and b with one of 10%, whose limit is 20%."""
+    rng, count = np.random.default_rng(5), 2_000
+    region = rng.choice(2, count)
+    positive = rng.random(count) < 0.4
+    selected = rng.random(count) < np.where(positive, 0.8, np.array([0.5, 0.1])[region])
+    site = site_of(connection, 0.2, {}, labels_per_item)
+    site.take_in(predictions(selected, np.full(count, 0.8), np.array(["a", "b"])[region]))
+    monitor, wrong = site.monitor("m"), rng.random(count) < 0.03
+    for _ in range(6):
+        monitor.refresh(NOW)
+        monitor.ask(epoch=1, now=NOW)
+        site.answer("m", lambda item: CLASSES[int(positive[item] != wrong[item])])
+    known = monitor.refresh(NOW).error_rates["fair"]
+    assert known is not None
+    assert list(known.groups) == ["a", "b"]
+    return known.rates["false_positive_rate"].proof
+
+
+def test_what_is_far_beyond_a_limit_is_confirmed_though_some_labels_are_wrong(
+    connection: Connection,
+) -> None:
+    proof = proof_if_people_err(connection, {"reliability": 0.95, "max_error": 0.05})
+    assert proof is not None
+    assert proof.confirmed.tolist() == [True, False]
+
+
+def test_there_is_no_evidence_if_labels_may_be_wrong_and_no_bound_is_stated(connection: Connection) -> None:
+    assert proof_if_people_err(connection, {"reliability": 0.95}) is None

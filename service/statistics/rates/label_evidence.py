@@ -14,7 +14,8 @@ the rate that these shares make of the strata's shares of positive items. Each l
 times its estimate. Their product is an e-process for every b that cannot ruin. Which group is labelled next
 may be chosen in any way.
 
-A label of a random item of a group has the gain g itself.
+A label of a random item of a group has the gain g itself. If labels may be wrong, g is lower for some of them
+(`wrong_labels.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.rates.evidence import BETS, LEAST_BOUND, LimitEvidence, log_mean
 from service.statistics.rates.measures import Rate
+from service.statistics.rates.wrong_labels import allow_for_wrong_labels
 from service.statistics.ratios import ratio
 
 LARGEST_WEIGHT: Final = 2.0
@@ -63,25 +65,29 @@ class Capital:
         return Capital(self.above + other.above, self.below + other.below)
 
     @classmethod
-    def of_draws(cls, rate: Rate, limits: Floats, draws: StratumDraws, groups: int) -> Capital:
-        """From labels of strata that were drawn."""
+    def of_draws(
+        cls, rate: Rate, limits: Floats, draws: StratumDraws, groups: int, *, wrong_labels: float = 0.0
+    ) -> Capital:
+        """From labels of strata that were drawn, of which at most a share is wrong (`wrong_labels.py`)."""
         shape = groups, len(limits), len(BETS)
-        found, gains = cls(np.zeros(shape), np.zeros(shape)), _gains(rate, limits)
+        found, (above, below) = cls(np.zeros(shape), np.zeros(shape)), _gains(rate, limits, wrong_labels)
         for begin in range(0, len(draws.groups), _AT_ONCE):
             some = draws.part(slice(begin, begin + _AT_ONCE))
-            np.add.at(found.above, some.groups, _log_factors(gains, some))
-            np.add.at(found.below, some.groups, _log_factors(-gains, some))
+            np.add.at(found.above, some.groups, _log_factors(above, some))
+            np.add.at(found.below, some.groups, _log_factors(below, some))
         return found
 
     @classmethod
-    def of_sample(cls, rate: Rate, limits: Floats, labels: Floats, unlabelled: Floats) -> Capital:
+    def of_sample(
+        cls, rate: Rate, limits: Floats, labels: Floats, unlabelled: Floats, *, wrong_labels: float = 0.0
+    ) -> Capital:
         """From numbers of random items of the groups, by whether they are positive, and selected [G, 2, 2].
 
         Items without a label may have any true class, `unlabelled` by whether they are selected [G, 2]. They
         count as what says the least.
         """
-        gains = _gains(rate, limits)
-        return cls(_sample_capital(gains, labels, unlabelled), _sample_capital(-gains, labels, unlabelled))
+        above, below = _gains(rate, limits, wrong_labels)
+        return cls(_sample_capital(above, labels, unlabelled), _sample_capital(below, labels, unlabelled))
 
 
 @dataclass(frozen=True)
@@ -130,10 +136,14 @@ def stratum_estimator(
     )
 
 
-def _gains(rate: Rate, limits: Floats) -> Floats:
-    """Numerator - limit denominator, by limit, whether an item is positive, and selected [T, 2, 2]."""
-    gains: Floats = rate.numerator - limits[:, None, None] * rate.denominator
-    return gains
+def _gains(rate: Rate, limits: Floats, wrong_labels: float) -> tuple[Floats, Floats]:
+    """What a label gains, by limit, whether it is positive, and the item selected [T, 2, 2].
+
+    Against "the rate is at most the limit": numerator - limit denominator; and against "at least": the same
+    with the opposite sign.
+    """
+    gains = rate.numerator - limits[:, None, None] * rate.denominator
+    return allow_for_wrong_labels(gains, wrong_labels), allow_for_wrong_labels(-gains, wrong_labels)
 
 
 def _log_factors(gains: Floats, draws: StratumDraws) -> Floats:
