@@ -95,8 +95,8 @@ class ModelIngest:
         """Validate predictions [n].
 
         Returns:
-            Their columns, and the numbers of their attribute values in the value book [n, attributes]; any for
-            refused ones.
+            Their columns, and the numbers of their attribute values in the value book [n, attributes]; any
+            for refused ones.
         """
         if isinstance(predictions, ModelColumns):
             return self.checks.check_columns(predictions), self._number_columns(predictions)

@@ -14,6 +14,7 @@ from service.domain.arrays import Flags, Floats
 FUTURE_SECONDS = 300.0
 """How far a record's time may be ahead of the consumer's clock, and a prediction's time of its record's."""
 
+
 def arrival_times(records: Sequence[Any], *, now: float, newest: float) -> tuple[Floats, float]:
     """Arrival time of every record of a batch [n], and the time of the newest record up to its end.
 

@@ -50,7 +50,9 @@ class Texts:
     def join(cls, parts: Sequence[Texts]) -> Texts:
         """The texts of all parts, in order."""
         begins = accumulate((int(part.bounds[-1] - part.bounds[0]) for part in parts), initial=0)
-        bounds = [part.bounds[:-1] - part.bounds[0] + begin for part, begin in zip(parts, begins, strict=False)]
+        bounds = [
+            part.bounds[:-1] - part.bounds[0] + begin for part, begin in zip(parts, begins, strict=False)
+        ]
         data = np.concatenate([part.data[part.bounds[0] : part.bounds[-1]] for part in parts])
         return cls(data, np.concatenate([*bounds, [len(data)]]))
 
@@ -69,7 +71,7 @@ class Coded:
 
     def __getitem__(self, row: int) -> str | None:
         """The text of a row."""
-        return self.names[self.codes[row]]
+        return self.names[int(self.codes[row])]
 
     @classmethod
     def missing(cls, count: int) -> Coded:

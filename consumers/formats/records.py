@@ -92,7 +92,7 @@ class DecodedRecords:
 
 @dataclass(frozen=True)
 class DecodedColumns:
-    """Predictions of a batch of records of a columnar format; the attributes are those of `DecodedRecords`."""
+    """Predictions of records of a columnar format; the attributes are those of `DecodedRecords`."""
 
     predictions: ModelColumns
     places: Indices

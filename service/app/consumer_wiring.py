@@ -12,6 +12,7 @@ from consumers.bounded_records import bound_batches
 from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink
 from consumers.fast_fetch import use_fast_fetch
+from consumers.formats.arrow import arrow_rows
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import Format
 from consumers.health_report import HealthReporter
@@ -87,6 +88,7 @@ def bad_message_limit(settings: Settings) -> BadMessageLimit:
 def prediction_formats(settings: Settings) -> list[Format]:
     """Formats of predictions besides the native one; the first that accepts a record decodes it."""
     return [
+        arrow_rows,
         OpenInference({name: model.tensors for name, model in settings.models.items()}),
     ]
 
