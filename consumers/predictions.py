@@ -243,12 +243,12 @@ class PredictionStep:
         """Predictions of a part by model, and all errors; what a shard contains already is not accepted."""
         batches = []
         errors = list(part.errors)
-        places, elements, predictions = part.places, part.elements, part.predictions
+        places, predictions = part.places, part.predictions
         for name, rows in part.rows_by_model().items():
             model = self.models.get(name)
             if model is None:
                 error = BadMessage("unknown_model", "the configuration has no model of this name")
-                errors += [(int(places[row]), elements[row], error) for row in rows.tolist()]
+                errors += [_error(part, row, error) for row in rows.tolist()]
                 continue
             whole = len(rows) == len(predictions)
             checked, values = model.resolve(
@@ -257,7 +257,7 @@ class PredictionStep:
             accepted = np.ones(len(rows), dtype=np.bool_)
             for at, error in checked.refused.items():
                 row = int(rows[at])
-                errors.append((int(places[row]), elements[row], error))
+                errors.append(_error(part, row, error))
                 accepted[at] = False
             applied = model.owned[partition].applied
             if records[0].offset < applied:
@@ -305,6 +305,11 @@ class PredictionStep:
         if flush_all:
             state.flushed_all, state.must_flush_all = now, False
         return state.position
+
+
+def _error(part: Part, row: int, error: BadMessage) -> Error:
+    element = part.elements[row]
+    return int(part.places[row]), None if element is None else int(element), error
 
 
 def _place(records: Sequence[Any], error: Error) -> Rejected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ _FIELDS = ("model", "item_id", "predicted_class", "payload", "payload_uri", "sco
 _TEXTS = frozenset(_FIELDS[:5])
 
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
+_U16, _U32, _I32, _I64 = (struct.Struct(kind).unpack_from for kind in ("<H", "<I", "<i", "<q"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,61 +86,43 @@ def _check_messages(messages: Any, value_bytes: int) -> None:
     """Refuse what takes much more memory than its length."""
     rows = 0
     for message in messages:
-        for length, is_compressed, is_dictionary in _batches(message.metadata.to_pybytes()):
-            if is_compressed:
-                raise BadMessage(
-                    "invalid_arrow", "the buffers are compressed: let the producer compress records instead"
-                )
-            rows += 0 if is_dictionary else length
-            # Every row has an item id, which takes a byte at least; a column of nulls takes nothing.
-            if not 0 <= length <= value_bytes or rows > value_bytes:
-                raise BadMessage("invalid_arrow", "there are more rows than the value has bytes")
+        data = message.metadata.to_pybytes()
+        root = _U32(data)[0]
+        kind, batch = _field(data, root, 1), _child(data, root, 2)
+        is_dictionary = bool(kind) and data[kind] == _DICTIONARY_BATCH
+        if not kind or data[kind] not in (_RECORD_BATCH, _DICTIONARY_BATCH):
+            continue
+        if is_dictionary:
+            batch = _child(data, batch, 1)
+        if _field(data, batch, 3):
+            raise BadMessage(
+                "invalid_arrow", "the buffers are compressed: let the producer compress records instead"
+            )
+        at = _field(data, batch, 0)
+        length = _I64(data, at)[0] if at else 0
+        rows += 0 if is_dictionary else length
+        # Every row has an item id, which takes a byte at least; a column of nulls takes nothing.
+        if not 0 <= length <= value_bytes or rows > value_bytes:
+            raise BadMessage("invalid_arrow", "there are more rows than the value has bytes")
 
 
-def _batches(metadata: bytes) -> Iterator[tuple[int, bool, bool]]:
-    """Length of the batch in a message, if it is one, whether it is compressed, and of a dictionary.
+def _field(table: bytes, at: int, number: int) -> int:
+    """Where a field of a flatbuffer's table is; 0 if it is absent.
 
-    The layout is that of Message.fbs and Schema.fbs in Arrow's "Serialization and IPC", as flatbuffers.
+    Fields have the numbers of Message.fbs in Arrow's "Serialization and IPC".
     """
-    message = _Table.root(metadata)
-    kind = message.number(1, "B")
-    if kind not in (_RECORD_BATCH, _DICTIONARY_BATCH):
-        return
-    batch = message.table(2)
-    if batch is not None and kind == _DICTIONARY_BATCH:
-        batch = batch.table(1)
-    if batch is not None:
-        yield batch.number(0, "q"), batch.table(3) is not None, kind == _DICTIONARY_BATCH
+    vtable = at - _I32(table, at)[0]
+    entry = 4 + 2 * number
+    if vtable < 0 or entry >= _U16(table, vtable)[0]:
+        return 0
+    offset: int = _U16(table, vtable + entry)[0]
+    return at + offset if offset else 0
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A table of a flatbuffer; reading beyond its end raises `struct.error`."""
-
-    data: bytes
-    at: int
-
-    @classmethod
-    def root(cls, data: bytes) -> _Table:
-        return cls(data, struct.unpack_from("<I", data)[0])
-
-    def _field(self, number: int) -> int:
-        """Where a field is; 0 if it is absent."""
-        vtable = self.at - struct.unpack_from("<i", self.data, self.at)[0]
-        entry = 4 + 2 * number
-        if vtable < 0 or entry >= struct.unpack_from("<H", self.data, vtable)[0]:
-            return 0
-        offset: int = struct.unpack_from("<H", self.data, vtable + entry)[0]
-        return self.at + offset if offset else 0
-
-    def number(self, field: int, kind: str) -> int:
-        at = self._field(field)
-        value: int = struct.unpack_from(f"<{kind}", self.data, at)[0] if at else 0
-        return value
-
-    def table(self, field: int) -> _Table | None:
-        at = self._field(field)
-        return _Table(self.data, at + struct.unpack_from("<I", self.data, at)[0]) if at else None
+def _child(table: bytes, at: int, number: int) -> int:
+    """Where the table is that a field refers to; 0 if it is absent."""
+    field = _field(table, at, number)
+    return field + int(_U32(table, field)[0]) if field else 0
 
 
 def _rows(pa: Any, table: Any) -> ArrowRows:

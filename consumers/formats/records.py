@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain, groupby, repeat
+from itertools import groupby, repeat
 from typing import Any
 
 import msgspec
@@ -96,17 +96,18 @@ class DecodedColumns:
 
     predictions: ModelColumns
     places: Indices
-    elements: Sequence[int | None]
+    elements: Indices
     errors: Sequence[tuple[int, int | None, BadMessage]] = ()
 
     @classmethod
     def of(cls, columns: Sequence[ModelColumns], first: int) -> DecodedColumns:
         """Predictions of successive records, the first of which has this index."""
-        lengths = [len(each) for each in columns]
+        lengths = np.array([len(each) for each in columns])
+        begins = np.cumsum(lengths) - lengths
         return cls(
             ModelColumns.join(columns),
             np.repeat(np.arange(first, first + len(columns)), lengths),
-            list(chain.from_iterable(map(range, lengths))),
+            np.arange(lengths.sum()) - np.repeat(begins, lengths),
         )
 
     @property
