@@ -139,7 +139,7 @@ def _scores(rows: ArrowRows) -> tuple[Floats, bool]:
     if array is None:
         return np.full(rows.count, np.nan), True
     scores: Floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
-    return scores, int(np.count_nonzero(np.isnan(scores))) == array.null_count
+    return scores, int(np.count_nonzero(~np.isfinite(scores))) == array.null_count
 
 
 def _times(rows: ArrowRows) -> tuple[Floats, bool]:
@@ -160,4 +160,4 @@ def _probabilities(rows: ArrowRows) -> tuple[Floats | None, bool]:
         return None, array.null_count == rows.count
     flat = array.flatten()
     values: Floats = flat.to_numpy(zero_copy_only=False).astype(np.float64).reshape(rows.count, width)
-    return values, not np.isnan(values).any()
+    return values, bool(np.isfinite(values).all())
