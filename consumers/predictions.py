@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
-from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
-from consumers.formats.native import element_texts
-from consumers.formats.records import DecodedColumns, DecodedRecords, Format, decode_parts, native_text
+from consumers.dead_letters import BadMessageLimit, DeadLetterSink
+from consumers.formats.records import Format, decode_parts
 from consumers.ingest import ModelIngest
+from consumers.prediction_errors import Error, Part, error_of, place_of, rejected
 from consumers.prediction_times import arrival_times, prediction_times
 from consumers.refusals import Refusals
 from consumers.validation import Checked
@@ -30,12 +29,6 @@ from service.domain.errors import BadMessage, TooManyBadMessages
 from service.domain.shard import Candidates
 from service.domain.siphash import siphash24_joined
 from service.telemetry.instruments import PipelineMetrics
-
-Error = tuple[int, int | None, BadMessage]
-"""Which record of the batch, which element of its array, and what is wrong with it."""
-
-Part = DecodedRecords | DecodedColumns
-"""Predictions of some of the batch's records."""
 
 _PIECE_BYTES = 1_000_000
 """About how much is added at once: what a piece is made of should fit into the processor's cache."""
@@ -156,7 +149,7 @@ class PredictionStep:
         try:
             self._count_messages(state, records, parts, errors)
         except TooManyBadMessages:
-            self.refusals.note([_place(records, error) for error in errors], messages=messages, now=now)
+            self.refusals.note([place_of(records, error) for error in errors], messages=messages, now=now)
             raise
         arrived, newest = arrival_times(records, now=now, newest=state.newest_record)
         additions = [
@@ -164,7 +157,7 @@ class PredictionStep:
             for part, (batches, _) in zip(parts, validated, strict=True)
             for addition in self._additions(records, part, batches, arrived, now)
         ]
-        self.dead_letters.send(list(self._rejected(records, errors)))
+        self.dead_letters.send(list(rejected(records, errors, self.formats)))
 
         state.position, state.newest_record = records[-1].offset + 1, newest
         for addition in additions:
@@ -177,7 +170,7 @@ class PredictionStep:
         for model in self.models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, state.position)
-        self.refusals.note([_place(records, error) for error in errors], messages=messages, now=now)
+        self.refusals.note([place_of(records, error) for error in errors], messages=messages, now=now)
         if errors:
             self.metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             state.must_flush_all = True
@@ -248,7 +241,7 @@ class PredictionStep:
             model = self.models.get(name)
             if model is None:
                 error = BadMessage("unknown_model", "the configuration has no model of this name")
-                errors += [_error(part, row, error) for row in rows.tolist()]
+                errors += [error_of(part, row, error) for row in rows.tolist()]
                 continue
             whole = len(rows) == len(predictions)
             checked, values = model.resolve(
@@ -257,7 +250,7 @@ class PredictionStep:
             accepted = np.ones(len(rows), dtype=np.bool_)
             for at, error in checked.refused.items():
                 row = int(rows[at])
-                errors.append(_error(part, row, error))
+                errors.append(error_of(part, row, error))
                 accepted[at] = False
             applied = model.owned[partition].applied
             if records[0].offset < applied:
@@ -266,16 +259,6 @@ class PredictionStep:
                 _ModelBatch(name, model, checked, values, np.flatnonzero(accepted), rows[accepted])
             )
         return batches, sorted(errors, key=lambda error: (error[0], -1 if error[1] is None else error[1]))
-
-    def _rejected(self, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
-        for place, group in groupby(errors, key=lambda error: error[0]):
-            record, of_record = records[place], list(group)
-            # Once per record, which may hold very many bad elements.
-            has_elements = any(element is not None for _, element, _ in of_record)
-            texts = element_texts(native_text(record, self.formats)) if has_elements else ()
-            for _, element, error in of_record:
-                text = None if element is None else bytes(texts[element])
-                yield Rejected(record, error, index=element, element=text)
 
     @property
     def is_full(self) -> bool:
@@ -305,16 +288,6 @@ class PredictionStep:
         if flush_all:
             state.flushed_all, state.must_flush_all = now, False
         return state.position
-
-
-def _error(part: Part, row: int, error: BadMessage) -> Error:
-    element = part.elements[row]
-    return int(part.places[row]), None if element is None else int(element), error
-
-
-def _place(records: Sequence[Any], error: Error) -> Rejected:
-    place, element, reason = error
-    return Rejected(records[place], reason, index=element)
 
 
 def _piece_length(records: Sequence[Any]) -> int:
