@@ -1,8 +1,8 @@
 """Predictions: records -> traffic sums and pool candidates -> shards in Redis.
 
-A batch is first decoded and validated, which may fail and changes nothing. Then bad messages are
-dead-lettered, which may fail. Only then is it added to the shards, which cannot fail. So a whole batch can be
-retried when Redis or Kafka is back.
+A piece of a batch is first decoded and validated, which may fail and changes nothing. Then bad messages are
+dead-lettered, which may fail. Only then is it added to the shards, which cannot fail. So a batch can be
+retried when Redis or Kafka is back, from the piece that failed.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class PredictionStep:
     ) -> list[_Addition]:
         """What the shards get from a part of the records, which arrived at these times [n]."""
         made = prediction_times(records, part, now, lateness_seconds=self.lateness_seconds)
-        arrivals = arrived[np.asarray(part.places, dtype=np.intp)]
+        arrivals = arrived[part.places]
         ids = part.item_ids
         hashes = siphash24_joined(ids.data, ids.bounds, self.hash_key)
         return [

@@ -50,17 +50,17 @@ class DecodedRecords:
     """
 
     predictions: list[WirePrediction]
-    places: Sequence[int]
+    places: Sequence[int] | Indices
     elements: Sequence[int | None]
     errors: list[tuple[int, int | None, BadMessage]]
 
     def moved(self, by: int) -> DecodedRecords:
-        """The same, where so many records come before them."""
-        if not by:
-            return self
+        """The same with an array of places, where so many records come before them."""
+        is_range = isinstance(self.places, range)  # of every record once, and slow to convert
+        places = np.arange(len(self.places)) if is_range else np.asarray(self.places, np.intp)
         return DecodedRecords(
             self.predictions,
-            [place + by for place in self.places],
+            places + by,
             self.elements,
             [(place + by, element, error) for place, element, error in self.errors],
         )
@@ -162,7 +162,7 @@ def decode_parts(
     """
     values = [record.value or b"" for record in records]
     if (decoded := _decode_alone(records, values, message_bytes)) is not None:
-        return [decoded]
+        return [decoded.moved(0)]
     columns = [
         decode_columns(record.headers, value) if len(value) <= message_bytes else None
         for record, value in zip(records, values, strict=True)
