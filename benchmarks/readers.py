@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
-from consumers.formats.records import decode_records
+from consumers.formats.records import decode_parts
 from service.app.format_wiring import prediction_formats
 from service.app.memory_tuning import collect_rarely
 from service.config.settings import Settings
@@ -74,7 +74,7 @@ def _read_bare(reader: Reader, configuration: Mapping[str, Any], predictions: in
     while read < _NEARLY_ALL * predictions:
         for records in consumer.poll(_POLL_MS).values():
             if reader == "poll and decode":
-                decode_records(records, message_bytes=settings.bounds.message_bytes, formats=formats)
+                decode_parts(records, message_bytes=settings.bounds.message_bytes, formats=formats)
             read += packed * len(records)
         if read >= WARM * predictions and not first:
             first, began, cpu = read, time.perf_counter(), time.process_time()

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
@@ -35,6 +36,7 @@ class Stream:
         classes: of the model.
         packed: predictions in one record.
         inference: whether these are the rows of a response of a model server.
+        arrow: whether records are in Arrow's streaming format.
         spread: whether they carry class probabilities.
         attributes: number of values of every attribute, which are correlated, and whose traffic follows
             Zipf's law. Without any there are a camera and a region.
@@ -44,6 +46,7 @@ class Stream:
     classes: int = 10
     packed: int = 1
     inference: bool = False
+    arrow: bool = False
     spread: bool = False
     attributes: tuple[int, ...] = ()
 
@@ -68,6 +71,10 @@ class Stream:
         if self.inference:
             while rows := list(islice(elements, self.packed)):
                 yield _response([json.loads(row) for row in rows])
+            return
+        if self.arrow:
+            while rows := list(islice(elements, self.packed)):
+                yield _arrow_stream([json.loads(row) for row in rows])
             return
         if self.packed == 1:
             yield from elements
@@ -159,10 +166,30 @@ def _tensor(name: str, datatype: str, data: list[Any]) -> dict[str, Any]:
     return {"name": name, "datatype": datatype, "shape": [len(data)], "data": data}
 
 
+def _arrow_stream(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """The same rows as an Arrow stream: the model in the metadata, classes and attributes in dictionaries."""
+    columns = {
+        "item_id": pa.array([row["item_id"] for row in rows]),
+        "predicted_class": pa.array([row["predicted_class"] for row in rows]).dictionary_encode(),
+        "score": pa.array([row["score"] for row in rows], pa.float32()),
+        "time": pa.array([datetime.fromisoformat(row["time"]) for row in rows], pa.timestamp("us", "UTC")),
+    }
+    for name in rows[0]["attributes"]:
+        values = pa.array([row["attributes"][name] for row in rows])
+        columns[f"attributes.{name}"] = values.dictionary_encode()
+    table = pa.table(columns).replace_schema_metadata({"model": rows[0]["model"]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
 SMALL = Stream("one in a record")
 SPREAD = Stream("100 class probabilities", classes=100, spread=True)
 PACKED = Stream("100 in a record", packed=100)
 INFERENCE = Stream("100 in a response", packed=100, inference=True)
+ARROW = Stream("1,000 in an Arrow batch", packed=1_000, arrow=True, attributes=(2, 5, 10, 20, 50))
 WIDE = Stream("12 attributes", classes=2, attributes=(2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50))
 MANY_CLASSES = Stream("1,000 classes, 3 attributes", classes=1_000, attributes=(50, 20, 10))
 MANY_VALUES = Stream("10,000 values, 5 further attributes", attributes=(10_000, 2, 4, 8, 16, 32))
@@ -171,6 +198,7 @@ STREAMS = {
     "spread": SPREAD,
     "packed": PACKED,
     "inference": INFERENCE,
+    "arrow": ARROW,
     "wide": WIDE,
     "classes": MANY_CLASSES,
     "values": MANY_VALUES,

@@ -124,7 +124,7 @@ class Watched:
         self._shard.add(
             Candidates(
                 book=self._book,
-                combinations=self._combinations[items.regions],
+                values=self._book.values(self._combinations[items.regions]),
                 classes=called,
                 bins=self._space.bins(scores),
                 scores=scores,

@@ -46,11 +46,11 @@ class Step(Protocol):
         """Drop a partition's state."""
 
     def process(self, partition: int, records: Sequence[Any], now: float) -> None:
-        """Process a batch completely, or fail without any effect.
+        """Process a batch completely, or its first records and fail without any effect of the others.
 
         Raises:
             Unavailable: Redis or Kafka does not answer; retry with the same batch.
-            TooManyBadMessages: nothing of the batch was discarded.
+            TooManyBadMessages: nothing of the other records was discarded.
         """
 
     @property

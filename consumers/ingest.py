@@ -8,6 +8,7 @@ from itertools import repeat
 
 import numpy as np
 
+from consumers.formats.columns import Coded, ModelColumns
 from consumers.formats.native import AttributeDecoder, Values, WirePrediction
 from consumers.item_attributes import ItemAttributes
 from consumers.validation import Checked, PredictionChecks, payload_text
@@ -83,20 +84,26 @@ class ModelIngest:
         self.owned[partition] = _Owned(shard, shard.next_offset)
         return shard.next_offset if shard.is_stored else None
 
-    def resolve(self, predictions: Sequence[WirePrediction]) -> tuple[Checked, Indices]:
-        """Validate predictions [n].
-
-        Returns:
-            Their columns, and the codes of their attribute values in the value book [n]; 0 for refused ones.
-        """
-        checked = self.checks.check_all(predictions)
-        attributes = list(map(bytes, [p.attributes for p in predictions]))
-        if self.space.voters is not None:
-            attributes = self._with_votes(attributes, checked, self.space.voters[1])
+    def trim(self) -> None:
+        """Clear the cache of attribute texts if it is too large; numbers from before mean nothing then."""
         if self._cached_bytes > _CACHE_BYTES:
             self._codes.clear()
             self._book.clear()
             self._cached_bytes = 0
+
+    def resolve(self, predictions: Sequence[WirePrediction]) -> tuple[Checked, Indices]:
+        """Validate predictions [n].
+
+        Returns:
+            Their columns, and the numbers of their attribute values in the value book [n, attributes]; any
+            for refused ones.
+        """
+        if isinstance(predictions, ModelColumns):
+            return self.checks.check_columns(predictions), self._number_columns(predictions)
+        checked = self.checks.check_all(predictions)
+        attributes = list(map(bytes, [p.attributes for p in predictions]))
+        if self.space.voters is not None:
+            attributes = self._with_votes(attributes, checked, self.space.voters[1])
         codes = np.fromiter(map(self._codes.get, attributes, repeat(_NONE)), np.intp, len(attributes))
         new = np.flatnonzero(codes == _NONE).tolist()
         if new:
@@ -106,7 +113,22 @@ class ModelIngest:
             for row, text in zip(new, texts, strict=True) if bad else ():
                 if text in bad:
                     checked.refused.setdefault(row, bad[text])
-        return checked, codes
+        if not len(self._book):  # all are refused, and none has a code
+            return checked, np.zeros((len(codes), len(self._attributes)), np.intp)
+        return checked, self._book.values(codes)
+
+    def _number_columns(self, columns: ModelColumns) -> Indices:
+        entries, values = self._book.entries, np.empty((len(columns), len(self._attributes)), np.intp)
+        missing = Coded.missing(len(columns))
+        for position, attribute in enumerate(self._attributes):
+            column = columns.attributes.get(attribute, missing)
+            if position == self._vote_position:  # these predictions have no votes
+                column = missing
+            values[:, position] = self._book.encode(position, column.names)[column.codes]
+            if (more := self._book.entries - entries) > 0:
+                entries += more
+                self._cached_bytes += more * _ENTRY_BYTES + sum(len(name or "") for name in column.names)
+        return values
 
     def _encode_new(self, texts: Sequence[bytes]) -> dict[bytes, BadMessage]:
         """Give codes to texts that have none; those that are no valid attributes, and why."""
@@ -155,7 +177,7 @@ class ModelIngest:
     def build_candidates(
         self,
         checked: Checked,
-        combinations: Indices,
+        values: Indices,
         rows: Indices,
         *,
         times: Floats,
@@ -167,7 +189,7 @@ class ModelIngest:
 
         Args:
             checked: predictions of this model [n].
-            combinations: codes of their attribute values [n].
+            values: numbers of their attribute values [n, attributes].
             rows: which of them are accepted [r].
             times: when each of these was made [r], seconds since the epoch.
             arrivals: when the record of each arrived [r], seconds since the epoch.
@@ -185,7 +207,7 @@ class ModelIngest:
                 probabilities = with_probabilities[accepted], checked.probabilities[accepted]
         return Candidates(
             book=self._book,
-            combinations=combinations[rows],
+            values=values[rows],
             classes=classes,
             bins=self.space.bins(scores),
             scores=scores,

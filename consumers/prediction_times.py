@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from consumers.formats.native import event_time
-from consumers.formats.records import DecodedRecords
+from consumers.formats.records import DecodedColumns, DecodedRecords
 from service.domain.arrays import Flags, Floats
 
 FUTURE_SECONDS = 300.0
 """How far a record's time may be ahead of the consumer's clock, and a prediction's time of its record's."""
-
-_timestamp: Callable[[Any], float] = datetime.timestamp
 
 
 def arrival_times(records: Sequence[Any], *, now: float, newest: float) -> tuple[Floats, float]:
@@ -52,7 +49,7 @@ class PredictionTimes(NamedTuple):
 
 
 def prediction_times(
-    records: Sequence[Any], decoded: DecodedRecords, now: float, *, lateness_seconds: float
+    records: Sequence[Any], decoded: DecodedRecords | DecodedColumns, now: float, *, lateness_seconds: float
 ) -> PredictionTimes:
     """When every prediction counts as made: the time it claims, within bounds, else its record's time.
 
@@ -67,12 +64,8 @@ def prediction_times(
         if (claimed := event_time(records[place].headers)) is not None:
             header_times[place] = claimed
     places = np.asarray(decoded.places, dtype=np.intp)
-    times = [p.time for p in decoded.predictions]
-    try:
-        claims = np.fromiter(map(_timestamp, times), np.float64, len(times))
-    except TypeError:  # some have no time
-        claims = np.array([np.nan if time is None else time.timestamp() for time in times])
-        claims = np.where(np.isnan(claims), header_times[places], claims)
+    claims = decoded.times
+    claims = np.where(np.isnan(claims), header_times[places], claims)
     of_record = record_times[places]
     earliest = of_record - lateness_seconds
     too_late, too_early = claims > of_record + FUTURE_SECONDS, claims < earliest

@@ -1,37 +1,40 @@
 """Predictions: records -> traffic sums and pool candidates -> shards in Redis.
 
-A batch is first decoded and validated, which may fail and changes nothing. Then bad messages are
-dead-lettered, which may fail. Only then is it added to the shards, which cannot fail. So a whole batch can be
-retried when Redis or Kafka is back.
+A piece of a batch is first decoded and validated, which may fail and changes nothing. Then bad messages are
+dead-lettered, which may fail. Only then is it added to the shards, which cannot fail. So a batch can be
+retried when Redis or Kafka is back, from the piece that failed.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
-from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
-from consumers.formats.native import WirePrediction, element_texts
-from consumers.formats.records import DecodedRecords, Format, decode_records, native_text
+from consumers.dead_letters import BadMessageLimit, DeadLetterSink
+from consumers.formats.records import Format, decode_parts
 from consumers.ingest import ModelIngest
+from consumers.prediction_errors import Error, Part, error_of, place_of, rejected
 from consumers.prediction_times import arrival_times, prediction_times
 from consumers.refusals import Refusals
 from consumers.validation import Checked
-from service.domain.arrays import Indices
+from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage, TooManyBadMessages
-from service.domain.siphash import siphash24
+from service.domain.shard import Candidates
+from service.domain.siphash import siphash24_joined
 from service.telemetry.instruments import PipelineMetrics
 
-Error = tuple[int, int | None, BadMessage]
-"""Which record of the batch, which element of its array, and what is wrong with it."""
+_PIECE_BYTES = 1_000_000
+"""About how much is added at once: what a piece is made of should fit into the processor's cache."""
+
+_SAMPLED = 16
+"""One in so many records is looked at, to learn how long they are."""
 
 
 @dataclass
@@ -59,17 +62,31 @@ class _ModelBatch:
 
     Attributes:
         checked: its predictions [n].
-        combinations: codes of their attribute values [n].
+        values: numbers of their attribute values [n, attributes].
         accepted: which of these are added to the shard [r].
-        rows: places of the accepted ones among all predictions of the batch [r].
+        rows: places of the accepted ones among all predictions of the part [r].
     """
 
     name: str
     model: ModelIngest
     checked: Checked
-    combinations: Indices
+    values: Indices
     accepted: Indices
     rows: Indices
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """What one model's shard gets from a batch.
+
+    Attributes:
+        clipped: how many predictions had a time that was replaced by a bound, by direction.
+    """
+
+    name: str
+    model: ModelIngest
+    candidates: Candidates
+    clipped: Mapping[str, int]
 
 
 @dataclass(eq=False, repr=False)
@@ -112,53 +129,88 @@ class PredictionStep:
             model.owned.pop(partition, None)
 
     def process(self, partition: int, records: Sequence[Any], now: float) -> None:
-        """Add one batch of records, or nothing of it."""
+        """Add one batch of records, in pieces: each is added completely, or nothing of it.
+
+        A batch that is retried continues with the piece that failed.
+        """
+        first = bisect_left(records, self._partitions[partition].position, key=attrgetter("offset"))
+        length = _piece_length(records)
+        for begin in range(first, len(records), length):
+            self._process_piece(partition, records[begin : begin + length], now)
+
+    def _process_piece(self, partition: int, records: Sequence[Any], now: float) -> None:
         state = self._partitions[partition]
-        decoded = decode_records(records, message_bytes=self.message_bytes, formats=self.formats)
-        batches, errors = self._validate(partition, records, decoded)
-        messages = len(decoded.places) + len(decoded.errors)
+        for model in self.models.values():
+            model.trim()
+        parts = decode_parts(records, message_bytes=self.message_bytes, formats=self.formats)
+        validated = [self._validate(partition, records, part) for part in parts]
+        errors = [error for _, errors in validated for error in errors]
+        messages = sum(len(part.places) + len(part.errors) for part in parts)
         try:
-            self._count_messages(state, records, decoded, errors)
+            self._count_messages(state, records, parts, errors)
         except TooManyBadMessages:
-            self.refusals.note([_place(records, error) for error in errors], messages=messages, now=now)
+            self.refusals.note([place_of(records, error) for error in errors], messages=messages, now=now)
             raise
-        made = prediction_times(records, decoded, now, lateness_seconds=self.lateness_seconds)
         arrived, newest = arrival_times(records, now=now, newest=state.newest_record)
-        arrivals = arrived[np.asarray(decoded.places, dtype=np.intp)]
-        hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self.hash_key)
         additions = [
-            batch.model.build_candidates(
-                batch.checked,
-                batch.combinations,
-                batch.accepted,
-                times=made.times[batch.rows],
-                arrivals=arrivals[batch.rows],
-                id_hashes=hashes[batch.rows],
-                now=now,
-            )
-            for batch in batches
+            addition
+            for part, (batches, _) in zip(parts, validated, strict=True)
+            for addition in self._additions(records, part, batches, arrived, now)
         ]
-        self.dead_letters.send(list(self._rejected(records, errors)))
+        self.dead_letters.send(list(rejected(records, errors, self.formats)))
 
         state.position, state.newest_record = records[-1].offset + 1, newest
-        for batch, candidates in zip(batches, additions, strict=True):
-            shard = batch.model.owned[partition].shard
-            shard.add(candidates)
-            self.metrics.predictions_consumed.labels(batch.name).inc(len(batch.rows))
-            for direction, clipped in (("future", made.too_late), ("past", made.too_early)):
-                count = int(np.count_nonzero(clipped[batch.rows]))
+        for addition in additions:
+            shard = addition.model.owned[partition].shard
+            shard.add(addition.candidates)
+            self.metrics.predictions_consumed.labels(addition.name).inc(len(addition.candidates.classes))
+            for direction, count in addition.clipped.items():
                 shard.count_clipped(direction, count)
-                self.metrics.times_clipped.labels(batch.name, direction).inc(count)
+                self.metrics.times_clipped.labels(addition.name, direction).inc(count)
         for model in self.models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, state.position)
-        self.refusals.note([_place(records, error) for error in errors], messages=messages, now=now)
+        self.refusals.note([place_of(records, error) for error in errors], messages=messages, now=now)
         if errors:
             self.metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             state.must_flush_all = True
 
+    def _additions(
+        self,
+        records: Sequence[Any],
+        part: Part,
+        batches: Sequence[_ModelBatch],
+        arrived: Floats,
+        now: float,
+    ) -> list[_Addition]:
+        """What the shards get from a part of the records, which arrived at these times [n]."""
+        made = prediction_times(records, part, now, lateness_seconds=self.lateness_seconds)
+        arrivals = arrived[part.places]
+        ids = part.item_ids
+        hashes = siphash24_joined(ids.data, ids.bounds, self.hash_key)
+        return [
+            _Addition(
+                batch.name,
+                batch.model,
+                batch.model.build_candidates(
+                    batch.checked,
+                    batch.values,
+                    batch.accepted,
+                    times=made.times[batch.rows],
+                    arrivals=arrivals[batch.rows],
+                    id_hashes=hashes[batch.rows],
+                    now=now,
+                ),
+                {
+                    direction: int(np.count_nonzero(clipped[batch.rows]))
+                    for direction, clipped in (("future", made.too_late), ("past", made.too_early))
+                },
+            )
+            for batch in batches
+        ]
+
     def _count_messages(
-        self, state: _Partition, records: Sequence[Any], decoded: DecodedRecords, errors: Sequence[Error]
+        self, state: _Partition, records: Sequence[Any], parts: Sequence[Part], errors: Sequence[Error]
     ) -> None:
         """Count a batch's messages in the bad message limit, each once.
 
@@ -168,52 +220,45 @@ class PredictionStep:
             TooManyBadMessages: the limit is exceeded.
         """
         first = bisect_right(records, state.counted, key=attrgetter("offset"))
-        places = [*decoded.places, *(place for place, _, _ in decoded.errors)]
         self.bad_message_limit.admit(
-            messages=sum(place >= first for place in places) if first else len(places),
+            messages=sum(
+                int(np.count_nonzero(np.asarray(part.places) >= first))
+                + sum(place >= first for place, _, _ in part.errors)
+                for part in parts
+            ),
             bad=sum(place >= first for place, _, _ in errors),
         )
         state.counted = max(state.counted, records[-1].offset)
 
     def _validate(
-        self, partition: int, records: Sequence[Any], decoded: DecodedRecords
+        self, partition: int, records: Sequence[Any], part: Part
     ) -> tuple[list[_ModelBatch], list[Error]]:
-        """Predictions by model, and all errors; what a shard contains already is not accepted."""
+        """Predictions of a part by model, and all errors; what a shard contains already is not accepted."""
         batches = []
-        errors = list(decoded.errors)
-        places, elements = decoded.places, decoded.elements
-        for name, rows in _rows_by_model(decoded.predictions).items():
+        errors = list(part.errors)
+        places, predictions = part.places, part.predictions
+        for name, rows in part.rows_by_model().items():
             model = self.models.get(name)
             if model is None:
                 error = BadMessage("unknown_model", "the configuration has no model of this name")
-                errors += [(places[row], elements[row], error) for row in rows.tolist()]
+                errors += [error_of(part, row, error) for row in rows.tolist()]
                 continue
-            whole = len(rows) == len(decoded.predictions)
-            checked, combinations = model.resolve(
-                decoded.predictions if whole else [decoded.predictions[row] for row in rows.tolist()]
+            whole = len(rows) == len(predictions)
+            checked, values = model.resolve(
+                predictions if whole else [predictions[row] for row in rows.tolist()]
             )
             accepted = np.ones(len(rows), dtype=np.bool_)
             for at, error in checked.refused.items():
                 row = int(rows[at])
-                errors.append((places[row], elements[row], error))
+                errors.append(error_of(part, row, error))
                 accepted[at] = False
             applied = model.owned[partition].applied
             if records[0].offset < applied:
                 accepted &= np.array([records[place].offset >= applied for place in places])[rows]
             batches.append(
-                _ModelBatch(name, model, checked, combinations, np.flatnonzero(accepted), rows[accepted])
+                _ModelBatch(name, model, checked, values, np.flatnonzero(accepted), rows[accepted])
             )
         return batches, sorted(errors, key=lambda error: (error[0], -1 if error[1] is None else error[1]))
-
-    def _rejected(self, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
-        for place, group in groupby(errors, key=lambda error: error[0]):
-            record, of_record = records[place], list(group)
-            # Once per record, which may hold very many bad elements.
-            has_elements = any(element is not None for _, element, _ in of_record)
-            texts = element_texts(native_text(record, self.formats)) if has_elements else ()
-            for _, element, error in of_record:
-                text = None if element is None else bytes(texts[element])
-                yield Rejected(record, error, index=element, element=text)
 
     @property
     def is_full(self) -> bool:
@@ -245,16 +290,8 @@ class PredictionStep:
         return state.position
 
 
-def _place(records: Sequence[Any], error: Error) -> Rejected:
-    place, element, reason = error
-    return Rejected(records[place], reason, index=element)
-
-
-def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
-    names = [p.model for p in predictions]
-    if names and names.count(names[0]) == len(names):
-        return {names[0]: np.arange(len(names))}
-    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    coded = np.array([codes[name] for name in names], dtype=np.intp)
-    order, ends = np.argsort(coded, kind="stable"), np.cumsum(np.bincount(coded, minlength=len(codes)))
-    return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
+def _piece_length(records: Sequence[Any]) -> int:
+    """Number of records in a piece of a batch, by the values of some of them."""
+    some = records[::_SAMPLED]
+    total = sum(len(record.value or b"") for record in some)
+    return max(1, _PIECE_BYTES * len(some) // max(total, 1))

@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 from pydantic_core import from_json
 
+from consumers.formats.columns import ModelColumns
 from consumers.formats.native import ABSENT, WirePrediction, decode_attributes
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 
@@ -64,8 +65,8 @@ class PredictionChecks:
         names = [p.predicted_class for p in predictions]
         classes = np.fromiter(map(self._class_index.get, names, repeat(_UNKNOWN)), np.intp, len(names))
         scores = np.array([p.score for p in predictions], dtype=np.float64)
-        with_probabilities, probabilities, suspects = self._fill_in(predictions, classes, scores)
-        is_valid = (classes != _UNKNOWN) & (scores >= -SCORE_TOLERANCE) & (scores <= 1 + SCORE_TOLERANCE)
+        rows, matrix, suspects = self._probabilities(predictions)
+        unnamed = np.array([names[row] is None for row in rows.tolist()], dtype=np.bool_)
         longest = self._payload_bytes
         suspects += [
             row
@@ -73,6 +74,45 @@ class PredictionChecks:
             if p.votes is not None
             or (p.payload is not ABSENT and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
         ]
+        return self._check_columns(predictions, classes, scores, (rows, matrix, unnamed), suspects)
+
+    def check_columns(self, columns: ModelColumns) -> Checked:
+        """The same of predictions that are columns already."""
+        names = columns.classes.names
+        of_name = np.fromiter(map(self._class_index.get, names, repeat(_UNKNOWN)), np.intp, len(names))
+        is_unnamed = np.fromiter([name is None for name in names], np.bool_, len(names))
+        rows, matrix, suspects = np.empty(0, np.intp), np.empty((0, self._classes)), []
+        if columns.probabilities is not None:
+            if columns.probabilities.shape[1] == self._classes:
+                rows, matrix = np.arange(len(columns)), columns.probabilities
+            else:
+                suspects = list(range(len(columns)))
+        classes, unnamed = of_name[columns.classes.codes], is_unnamed[columns.classes.codes]
+        spread = rows, matrix, unnamed[rows]
+        return self._check_columns(columns, classes, columns.scores.copy(), spread, suspects)
+
+    def _check_columns(
+        self,
+        predictions: Sequence[WirePrediction],
+        classes: Indices,
+        scores: Floats,
+        spread: tuple[Indices, Floats, Flags],
+        suspects: list[int],
+    ) -> Checked:
+        """Fill in what probabilities say, and refuse what does not fit the model.
+
+        Args:
+            predictions: of the model [n].
+            classes: index of the predicted class, -1 where it is unknown or absent [n]; filled in.
+            scores: NaN where there is none [n]; filled in.
+            spread: indices of the predictions with as many probabilities as there are classes [m], these
+                [m, classes], and which of them name no class [m].
+            suspects: indices of other predictions that may be invalid.
+        """
+        rows, matrix, unnamed = spread
+        probabilities, misfits = _fill_in(classes, scores, rows, matrix, unnamed)
+        suspects = [*suspects, *misfits]
+        is_valid = (classes != _UNKNOWN) & (scores >= -SCORE_TOLERANCE) & (scores <= 1 + SCORE_TOLERANCE)
         is_valid[suspects] = False
         refused: dict[int, BadMessage] = {}
         for row in np.flatnonzero(~is_valid).tolist():
@@ -84,19 +124,17 @@ class PredictionChecks:
             predictions=predictions,
             classes=classes,
             scores=scores.clip(0.0, 1.0),
-            with_probabilities=with_probabilities,
+            with_probabilities=rows,
             probabilities=probabilities,
             refused=refused,
         )
 
-    def _fill_in(
-        self, predictions: Sequence[WirePrediction], classes: Indices, scores: Floats
-    ) -> tuple[Indices, Floats, list[int]]:
-        """Class probabilities as a matrix; fills in classes and scores that a prediction does not have.
+    def _probabilities(self, predictions: Sequence[WirePrediction]) -> tuple[Indices, Floats, list[int]]:
+        """Class probabilities as a matrix.
 
         Returns:
-            Indices of predictions with as many probabilities as there are classes [m]; these, in [0, 1]
-            [m, classes]; and indices of predictions whose probabilities may be invalid.
+            Indices of predictions with as many probabilities as there are classes [m]; these [m, classes];
+            and indices of predictions with another number of them.
         """
         size = self._classes
         given = [p.probabilities for p in predictions]
@@ -109,20 +147,7 @@ class PredictionChecks:
             misfits = [row for row, p in enumerate(given) if p is not None and len(p) != size]
             given = [given[row] for row in rows.tolist()]
         packed = b"".join([self._pack(*values) for values in given if values is not None])
-        matrix = np.frombuffer(packed, dtype=np.float64).reshape(len(rows), size)
-        unnamed = np.array(
-            [predictions[row].predicted_class is None for row in rows.tolist()], dtype=np.bool_
-        )
-        classes[rows[unnamed]] = matrix[unnamed].argmax(axis=1)
-        unscored = np.isnan(scores[rows])
-        scores[rows[unscored]] = matrix[unscored, classes[rows[unscored]]]
-        probabilities = matrix.clip(0.0, 1.0)
-        is_valid = (
-            (matrix.min(axis=1) >= -SCORE_TOLERANCE)
-            & (matrix.max(axis=1) <= 1 + SCORE_TOLERANCE)
-            & (np.abs(probabilities.sum(axis=1) - 1) <= PROBABILITY_SUM_TOLERANCE)
-        )
-        return rows, probabilities, [*misfits, *rows[~is_valid].tolist()]
+        return rows, np.frombuffer(packed, dtype=np.float64).reshape(len(rows), size), misfits
 
     def check(self, prediction: WirePrediction) -> tuple[int, float]:
         """Index of the predicted class, and the clipped score.
@@ -173,6 +198,28 @@ class PredictionChecks:
             raise BadMessage("invalid_probabilities", "a probability lies outside [0, 1]")
         if abs(sum(min(max(p, 0.0), 1.0) for p in probabilities) - 1) > PROBABILITY_SUM_TOLERANCE:
             raise BadMessage("invalid_probabilities", "probabilities must sum to 1")
+
+
+def _fill_in(
+    classes: Indices, scores: Floats, rows: Indices, matrix: Floats, unnamed: Flags
+) -> tuple[Floats, list[int]]:
+    """Fill in classes and scores of predictions [n] that only have probabilities.
+
+    Returns:
+        The probabilities, in [0, 1] [m, classes]; and indices of predictions whose may be invalid.
+    """
+    if not len(rows):
+        return matrix, []
+    classes[rows[unnamed]] = matrix[unnamed].argmax(axis=1)
+    unscored = np.isnan(scores[rows])
+    scores[rows[unscored]] = matrix[unscored, classes[rows[unscored]]]
+    probabilities = matrix.clip(0.0, 1.0)
+    is_valid = (
+        (matrix.min(axis=1) >= -SCORE_TOLERANCE)
+        & (matrix.max(axis=1) <= 1 + SCORE_TOLERANCE)
+        & (np.abs(probabilities.sum(axis=1) - 1) <= PROBABILITY_SUM_TOLERANCE)
+    )
+    return probabilities, rows[~is_valid].tolist()
 
 
 def _length(values: list[float] | None) -> int:

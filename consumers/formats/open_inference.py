@@ -29,7 +29,7 @@ _EVENT_TYPES = frozenset(name.encode() for name in RESPONSE_TYPES)
 _EVENT_VERSIONS = frozenset(version.encode() for version in RESPONSE_CLOUDEVENTS_VERSIONS)
 
 _LONGEST_NAME = 128
-_MOST_WRITTEN = 64
+MOST_WRITTEN = 64
 """How many times as long as a response its rows may be when written out, by what they share."""
 
 
@@ -117,7 +117,7 @@ def _rows(response: _Response, fields: Mapping[str, Column], *, value_bytes: int
         raise BadMessage("invalid_tensor", "the data do not fit the shape")
     identity = response.id or ""
     in_every_row = (response.model_name, identity, *fields, *attributes, *shared, *shared.values())
-    if count * sum(map(len, in_every_row)) > _MOST_WRITTEN * value_bytes:
+    if count * sum(map(len, in_every_row)) > MOST_WRITTEN * value_bytes:
         # One long parameter of many short rows would fill the memory.
         raise BadMessage("message_too_large", "what all rows share is too long for so many rows")
     parts: list[Iterable[bytes | msgspec.Raw]] = [repeat(b'{"model":' + _encode(response.model_name))]

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from datetime import datetime
+from itertools import groupby, repeat
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from consumers.formats.arrow import decode_columns
+from consumers.formats.columns import ModelColumns, Texts
 from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.native import (
     Headers,
@@ -22,8 +26,11 @@ from consumers.formats.native import (
     decode_prediction,
     decode_predictions,
 )
+from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
+
+_timestamp: Callable[[Any], float] = datetime.timestamp
 
 Format = Callable[[Headers, bytes], bytes | None]
 """Rewrites a record, given its headers and value, as native JSON; None if the record is of another format.
@@ -44,9 +51,79 @@ class DecodedRecords:
     """
 
     predictions: list[WirePrediction]
-    places: Sequence[int]
+    places: Sequence[int] | Indices
     elements: Sequence[int | None]
     errors: list[tuple[int, int | None, BadMessage]]
+
+    def moved(self, by: int) -> DecodedRecords:
+        """The same with an array of places, where so many records come before them."""
+        is_range = isinstance(self.places, range)  # of every record once, and slow to convert
+        places = np.arange(len(self.places)) if is_range else np.asarray(self.places, np.intp)
+        return DecodedRecords(
+            self.predictions,
+            places + by,
+            self.elements,
+            [(place + by, element, error) for place, element, error in self.errors],
+        )
+
+    @property
+    def item_ids(self) -> Texts:
+        """Of the predictions [n]."""
+        return Texts.of([p.item_id for p in self.predictions])
+
+    @property
+    def times(self) -> Floats:
+        """That the predictions claim, in seconds since the epoch; NaN where there is none [n]."""
+        times = [p.time for p in self.predictions]
+        try:
+            return np.fromiter(map(_timestamp, times), np.float64, len(times))
+        except TypeError:  # some have no time
+            return np.array([np.nan if time is None else time.timestamp() for time in times])
+
+    def rows_by_model(self) -> dict[str, Indices]:
+        """Indices of every model's predictions [r]."""
+        names = [p.model for p in self.predictions]
+        if names and names.count(names[0]) == len(names):
+            return {names[0]: np.arange(len(names))}
+        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        coded = np.array([codes[name] for name in names], dtype=np.intp)
+        order, ends = np.argsort(coded, kind="stable"), np.cumsum(np.bincount(coded, minlength=len(codes)))
+        return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
+
+
+@dataclass(frozen=True)
+class DecodedColumns:
+    """Predictions of records of a columnar format; the attributes are those of `DecodedRecords`."""
+
+    predictions: ModelColumns
+    places: Indices
+    elements: Indices
+    errors: Sequence[tuple[int, int | None, BadMessage]] = ()
+
+    @classmethod
+    def of(cls, columns: Sequence[ModelColumns], first: int) -> DecodedColumns:
+        """Predictions of successive records, the first of which has this index."""
+        lengths = np.array([len(each) for each in columns])
+        begins = np.cumsum(lengths) - lengths
+        return cls(
+            ModelColumns.join(columns),
+            np.repeat(np.arange(first, first + len(columns)), lengths),
+            np.arange(lengths.sum()) - np.repeat(begins, lengths),
+        )
+
+    @property
+    def item_ids(self) -> Texts:
+        """Of the predictions [n]."""
+        return self.predictions.item_ids
+
+    @property
+    def times(self) -> Floats:
+        """That the predictions claim, in seconds since the epoch; NaN where there is none [n]."""
+        return self.predictions.times
+
+    def rows_by_model(self) -> dict[str, Indices]:
+        """Indices of the one model's predictions [n]."""
+        return {self.predictions.model: np.arange(len(self.predictions))}
 
 
 def decode_records(
@@ -54,8 +131,14 @@ def decode_records(
 ) -> DecodedRecords:
     """Check the headers of a batch of Kafka records, and parse their values, of `message_bytes` at most."""
     values = [record.value or b"" for record in records]
-    if isinstance(formats, MappedTopic):
-        return _decode_each(records, values, message_bytes, formats)
+    decoded = None if isinstance(formats, MappedTopic) else _decode_alone(records, values, message_bytes)
+    return _decode_each(records, values, message_bytes, formats) if decoded is None else decoded
+
+
+def _decode_alone(
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int
+) -> DecodedRecords | None:
+    """Predictions of records if each is a valid native one by itself; else None."""
     try:
         for headers in [record.headers for record in records if record.headers]:
             check_event(headers, PREDICTION_TYPE)
@@ -68,7 +151,37 @@ def decode_records(
             return DecodedRecords(list(map(decode_prediction, values)), range(count), [None] * count, [])
     except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         pass  # some are arrays or of another format, or are invalid
-    return _decode_each(records, values, message_bytes, formats)
+    return None
+
+
+def decode_parts(
+    records: Sequence[Any], *, message_bytes: int, formats: Sequence[Format]
+) -> list[DecodedRecords | DecodedColumns]:
+    """The same, in order, with valid records of a columnar format as columns, as many together as can be.
+
+    Such a record of which a single prediction is not plainly valid is decoded like any other.
+    """
+    values = [record.value or b"" for record in records]
+    if isinstance(formats, MappedTopic):
+        return [_decode_each(records, values, message_bytes, formats).moved(0)]
+    if (decoded := _decode_alone(records, values, message_bytes)) is not None:
+        return [decoded.moved(0)]
+    columns = [
+        decode_columns(record.headers, value) if len(value) <= message_bytes else None
+        for record, value in zip(records, values, strict=True)
+    ]
+    parts: list[DecodedRecords | DecodedColumns] = []
+    begin = 0
+    for layout, group in groupby(columns, lambda found: None if found is None else found.layout):
+        members = list(group)
+        end = begin + len(members)
+        if layout is None:
+            part = _decode_each(records[begin:end], values[begin:end], message_bytes, formats)
+            parts.append(part.moved(begin))
+        else:
+            parts.append(DecodedColumns.of([each for each in members if each is not None], begin))
+        begin = end
+    return parts
 
 
 def _decode_each(

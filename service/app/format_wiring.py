@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+from consumers.formats.arrow import arrow_rows
 from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.mapping import RecordMapper
 from consumers.formats.messages import TopicMessages
@@ -38,7 +39,7 @@ def prediction_formats(settings: Settings, *, any_model: bool = False) -> list[F
         mapper=None if mapping is None else _mapper(settings, mapping.mapping()),
         formats=[responses] if mapping is None else [],
     )
-    return [messages, responses] if mapping is None else MappedTopic(messages.rewrite)
+    return [arrow_rows, messages, responses] if mapping is None else MappedTopic(messages.rewrite)
 
 
 def label_text(settings: Settings) -> Callable[[Any], bytes]:

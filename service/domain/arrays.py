@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 UInt64s = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 

@@ -34,7 +34,7 @@ class Candidates:
 
     Attributes:
         book: numbers attribute values.
-        combinations: numbers of attribute combinations in the book.
+        values: number of the value of every attribute in the book [n, attributes].
         classes: index of the predicted class.
         bins: score bin.
         scores: in [0, 1].
@@ -47,7 +47,7 @@ class Candidates:
     """
 
     book: ValueBook
-    combinations: Indices
+    values: Indices
     classes: Indices
     bins: Indices
     scores: Floats
@@ -68,7 +68,7 @@ class Candidates:
             probabilities = (members[within] - begin, values[within]) if within.any() else None
         return Candidates(
             self.book,
-            self.combinations[of],
+            self.values[of],
             self.classes[of],
             self.bins[of],
             self.scores[of],
@@ -229,10 +229,9 @@ class Shard:
         if self._generation != batch.book.generation:
             self._rows = [np.zeros(0, np.intp) for _ in self._attributes]
             self._generation = batch.book.generation
-        values = batch.book.values(batch.combinations)
         found = {}
         for position, attribute in enumerate(self._attributes):
-            column, rows_by_value = values[:, position], self._rows[position]
+            column, rows_by_value = batch.values[:, position], self._rows[position]
             if (more := len(batch.book.names(position)) - len(rows_by_value)) > 0:
                 rows_by_value = self._rows[position] = np.pad(rows_by_value, (0, more), constant_values=_NONE)
             rows = rows_by_value[column]

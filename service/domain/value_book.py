@@ -42,7 +42,7 @@ class ValueBook:
         if self._length > len(self._values):
             self._values = np.pad(self._values, ((0, self._length), (0, 0)))
         for position, values in enumerate(columns):
-            self._values[first : self._length, position] = self._encode(position, values)
+            self._values[first : self._length, position] = self.encode(position, values)
         return range(first, self._length)
 
     def clear(self) -> None:
@@ -58,7 +58,13 @@ class ValueBook:
         """Names of an attribute's values, by number; values of one name share a number."""
         return self._names[position]
 
-    def _encode(self, position: int, values: Sequence[str | None]) -> Indices:
+    @property
+    def entries(self) -> int:
+        """How many values of all attributes have numbers."""
+        return sum(map(len, self._numbers))
+
+    def encode(self, position: int, values: Sequence[str | None]) -> Indices:
+        """Numbers of values [n] of the attribute at some position; new values get numbers [n]."""
         numbers = self._numbers[position]
         found = np.fromiter(map(numbers.get, values, repeat(_NEW)), np.intp, len(values))
         for at in np.flatnonzero(found == _NEW).tolist():

@@ -34,6 +34,7 @@ PRODUCERS = {
     "ONNX Runtime": "skl2onnx",
     "kafka-python": "kafka",
     "confluent-kafka": "confluent_kafka",
+    "Arrow batches": "pyarrow",
 }
 """The module that a snippet needs, by the section that it is in."""
 SERVERS = ("KServe", "Triton", "MLServer", "Seldon Core")

@@ -77,7 +77,7 @@ def add(shard: Shard, items: list[tuple[int, int, float]], *, claimed: float | N
         Candidates(
             # Each batch comes with numbers of its own.
             book=book,
-            combinations=np.array(book.add([[str(region) for _, region, _ in items]]), np.intp),
+            values=book.values(np.array(book.add([[str(region) for _, region, _ in items]]), np.intp)),
             classes=numbers % 2,
             bins=SPACE.bins(scores),
             scores=scores,
@@ -203,7 +203,7 @@ def test_class_probabilities_are_summed_per_predicted_class(gap: float) -> None:
     shard.add(
         Candidates(
             book=book,
-            combinations=np.array(book.add([["0"] * 4])),
+            values=book.values(np.array(book.add([["0"] * 4]))),
             classes=np.array([0, 0, 1, 1]),
             bins=np.ones(4, dtype=np.intp),
             scores=np.full(4, 0.5),

@@ -129,7 +129,7 @@ def add(shard: Shard, items: Sequence[str], *, time: float = NOW) -> None:
     shard.add(
         Candidates(
             book=book,
-            combinations=np.array(book.add([["r0"] * len(items)])),
+            values=book.values(np.array(book.add([["r0"] * len(items)]))),
             classes=np.zeros(len(items), np.intp),
             bins=np.full(len(items), 2),
             scores=np.full(len(items), 0.5),

@@ -1,0 +1,164 @@
+"""Predictions of one model as columns: what a columnar format is decoded to, without an object per row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import overload
+
+import msgspec
+import numpy as np
+
+from consumers.formats.native import ABSENT, WirePrediction
+from service.domain.arrays import Bytes, Floats, Indices, Ints
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Texts:
+    """UTF-8 texts, one after the other.
+
+    Attributes:
+        data: the bytes of all of them.
+        bounds: where each begins, and the last one ends [n + 1].
+    """
+
+    data: Bytes
+    bounds: Ints
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Texts:
+        """The texts in a sequence [n]."""
+        together = "".join(texts)
+        data = together.encode()
+        if len(data) == len(together):
+            lengths = map(len, texts)
+        else:
+            lengths = map(len, [text.encode() for text in texts])
+        bounds = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(lengths, np.int64, len(texts)), out=bounds[1:])
+        return cls(np.frombuffer(data, np.uint8), bounds)
+
+    def __getitem__(self, row: int) -> str:
+        """One of them."""
+        return self.data[self.bounds[row] : self.bounds[row + 1]].tobytes().decode()
+
+    @classmethod
+    def join(cls, parts: Sequence[Texts]) -> Texts:
+        """The texts of all parts, in order."""
+        begins = accumulate((int(part.bounds[-1] - part.bounds[0]) for part in parts), initial=0)
+        bounds = [
+            part.bounds[:-1] - part.bounds[0] + begin for part, begin in zip(parts, begins, strict=False)
+        ]
+        data = np.concatenate([part.data[part.bounds[0] : part.bounds[-1]] for part in parts])
+        return cls(data, np.concatenate([*bounds, [len(data)]]))
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Texts of which many are equal.
+
+    Attributes:
+        names: the texts; None where there is none.
+        codes: which of them every row has [n].
+    """
+
+    names: Sequence[str | None]
+    codes: Indices
+
+    def __getitem__(self, row: int) -> str | None:
+        """The text of a row."""
+        return self.names[int(self.codes[row])]
+
+    @classmethod
+    def missing(cls, count: int) -> Coded:
+        """No text in so many rows."""
+        return cls([None], np.zeros(count, np.intp))
+
+    @classmethod
+    def join(cls, parts: Sequence[Coded]) -> Coded:
+        """The texts of all parts, in order."""
+        begins = accumulate((len(part.names) for part in parts), initial=0)
+        codes = [part.codes + begin for part, begin in zip(parts, begins, strict=False)]
+        return cls([name for part in parts for name in part.names], np.concatenate(codes))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelColumns(Sequence[WirePrediction]):
+    """Predictions of one model [n]; a row becomes an object when it is asked for.
+
+    What the native format checks of a single message holds: lengths, and that item ids are there. Whether
+    they fit the model is not checked yet.
+
+    Attributes:
+        model: its name.
+        item_ids: [n].
+        classes: predicted classes [n].
+        scores: NaN where there is none [n].
+        probabilities: of the classes [n, k]; None if no row has any.
+        times: seconds since the epoch, in whole microseconds; NaN where there is none [n].
+        payload_uris: [n]
+        attributes: by name [n] each.
+    """
+
+    model: str
+    item_ids: Texts
+    classes: Coded
+    scores: Floats
+    probabilities: Floats | None
+    times: Floats
+    payload_uris: Coded
+    attributes: Mapping[str, Coded]
+
+    def __len__(self) -> int:
+        """Number of predictions."""
+        return len(self.scores)
+
+    @overload
+    def __getitem__(self, row: int) -> WirePrediction: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[WirePrediction]: ...
+    def __getitem__(self, row: int | slice) -> WirePrediction | Sequence[WirePrediction]:
+        """One prediction, or some; without the time, which is in its column."""
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        attributes = {name: column[row] for name, column in self.attributes.items()}
+        present = {name: value for name, value in attributes.items() if value is not None}
+        return WirePrediction(
+            model=self.model,
+            item_id=self.item_ids[row],
+            predicted_class=self.classes[row],
+            score=None if np.isnan(self.scores[row]) else float(self.scores[row]),
+            probabilities=None if self.probabilities is None else self.probabilities[row].tolist(),
+            attributes=msgspec.Raw(_encode(present)) if present else ABSENT,
+            payload_uri=self.payload_uris[row],
+        )
+
+    @cached_property
+    def layout(self) -> tuple[str, int]:
+        """Columns with the same one can be joined: the model, and how many probabilities a row has."""
+        return self.model, 0 if self.probabilities is None else self.probabilities.shape[1]
+
+    @classmethod
+    def join(cls, parts: Sequence[ModelColumns]) -> ModelColumns:
+        """The rows of all parts, in order; all have the same `layout`."""
+        if len(parts) == 1:
+            return parts[0]
+        spread = [part.probabilities for part in parts if part.probabilities is not None]
+        names = dict.fromkeys(name for part in parts for name in part.attributes)
+        return cls(
+            model=parts[0].model,
+            item_ids=Texts.join([part.item_ids for part in parts]),
+            classes=Coded.join([part.classes for part in parts]),
+            scores=np.concatenate([part.scores for part in parts]),
+            probabilities=np.concatenate(spread) if spread else None,
+            times=np.concatenate([part.times for part in parts]),
+            payload_uris=Coded.join([part.payload_uris for part in parts]),
+            attributes={
+                name: Coded.join([part.attributes.get(name) or Coded.missing(len(part)) for part in parts])
+                for name in names
+            },
+        )

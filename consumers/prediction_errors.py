@@ -1,0 +1,44 @@
+"""What is wrong with predictions of a batch, and the dead letters that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from consumers.dead_letters import Rejected
+from consumers.formats.native import element_texts
+from consumers.formats.records import DecodedColumns, DecodedRecords, Format, native_text
+from service.domain.errors import BadMessage
+
+Error = tuple[int, int | None, BadMessage]
+"""Which record of the batch, which element of its array, and what is wrong with it."""
+
+Part = DecodedRecords | DecodedColumns
+"""Predictions of some of the batch's records."""
+
+
+def error_of(part: Part, row: int, error: BadMessage) -> Error:
+    """The error of one prediction of a part."""
+    element = part.elements[row]
+    return int(part.places[row]), None if element is None else int(element), error
+
+
+def place_of(records: Sequence[Any], error: Error) -> Rejected:
+    """The refused message, without its text."""
+    place, element, reason = error
+    return Rejected(records[place], reason, index=element)
+
+
+def rejected(
+    records: Sequence[Any], errors: Sequence[Error], formats: Sequence[Format]
+) -> Iterator[Rejected]:
+    """Refused messages with their texts; errors of one record follow one another."""
+    for place, group in groupby(errors, key=lambda error: error[0]):
+        record, of_record = records[place], list(group)
+        # Once per record, which may hold very many bad elements.
+        has_elements = any(element is not None for _, element, _ in of_record)
+        texts = element_texts(native_text(record, formats)) if has_elements else ()
+        for _, element, error in of_record:
+            text = None if element is None else bytes(texts[element])
+            yield Rejected(record, error, index=element, element=text)
