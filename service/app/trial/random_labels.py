@@ -12,15 +12,13 @@ from service.app.trial.results import RandomLabels, TrialGroup
 from service.demo.random_sampling import MOST_TIMES_AS_MANY, Population, fewest_labels
 from service.domain.arrays import Indices
 
-_REPLAYS: Final = 10
+_ORDERS: Final = 10
+
+FEWEST_LABELS: Final = 10
+"""Labels of the group from which on random ones are compared; with fewer, the prior makes its interval."""
 
 
-def random_labels(
-    ledger: Ledger,
-    labelled: Sequence[str],
-    groups: Sequence[TrialGroup],
-    grouping: str,
-) -> RandomLabels | None:
+def random_labels(ledger: Ledger, labelled: Sequence[str], lowest: TrialGroup | None) -> RandomLabels | None:
     """Random labels with which the interval of the group with the lowest estimate is no wider.
 
     Both intervals are made by the same statistics, in which each label counts once and none is forgotten,
@@ -30,19 +28,20 @@ def random_labels(
     Args:
         ledger: of the rows.
         labelled: items that Credence requested and got a label of.
-        groups: of the grouping.
-        grouping: that an assessment requests labels for.
+        lowest: the group.
 
     Returns:
-        None if nothing can be compared.
+        None if it has too few labels to compare.
     """
+    if lowest is None:
+        return None
     known = np.flatnonzero(ledger.has_truth)
     chosen = _positions(known, ledger.rows_of(labelled))
-    if not len(chosen) or not groups:
+    members = ledger.members(lowest.reading.grouping)
+    if lowest.reading.group not in members.names:
         return None
-    weakest = min(groups, key=lambda each: each.reading.mean).reading.group
-    members = ledger.members(grouping)
-    if weakest not in members.names:
+    group = members.names.index(lowest.reading.group)
+    if np.count_nonzero(members.groups[known][chosen] == group) < FEWEST_LABELS:
         return None
     population = Population.of(
         members.groups[known],
@@ -51,16 +50,15 @@ def random_labels(
         weights=np.ones(len(known)),
         group_count=len(members.names),
     )
-    group = members.names.index(weakest)
     width = population.width(chosen, group)
     most = min(MOST_TIMES_AS_MANY * len(chosen), len(known))
     needed = list(_replays(population, group, width=width, most=most))
-    return RandomLabels(grouping, weakest, width, len(chosen), needed, most)
+    return RandomLabels(lowest.name, width, len(chosen), needed, most)
 
 
 def _replays(population: Population, group: int, *, width: float, most: int) -> Iterator[int | None]:
     everything = np.ones(most, dtype=np.bool_)
-    for seed in range(_REPLAYS):
+    for seed in range(_ORDERS):
         rng = np.random.default_rng(seed)
         drawn = rng.choice(len(population.cells), size=most, replace=False)
         yield fewest_labels(population, drawn, everything, group=group, width=width)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from service.app.plain_text import plain
@@ -12,7 +13,7 @@ from service.app.trial.answers import Answering
 from service.app.trial.ledger import FileTruth, Ledger
 from service.app.trial.readings import Readings
 from service.demo.metrics import GroupReading
-from service.demo.report import GroupResult, misses_in_runs, times_as_many
+from service.demo.report import GroupResult, misses_in_runs
 from service.domain.groupings import ALL, GroupingKind
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.models import ModelState
@@ -59,18 +60,17 @@ class TrialGroup:
 
 @dataclass(frozen=True)
 class RandomLabels:
-    """What labels drawn at random would have cost, for one grouping.
+    """What labels drawn at random would have cost, for an interval of one group.
 
     Attributes:
-        grouping: whose least accurate group is looked for.
-        group: that has the lowest estimate.
+        group: for people.
         width: of its interval, from the labels that Credence chose.
         labels: that Credence used, for all groupings together.
-        needed: random labels with which its interval is no wider, by replay; None where `most` were too few.
+        needed: random labels with which its interval is no wider, in each random order; None where `most`
+            were too few.
         most: where the search ended.
     """
 
-    grouping: str
     group: str
     width: float
     labels: int
@@ -79,14 +79,25 @@ class RandomLabels:
 
     @property
     def median(self) -> float:
-        """Of the labels needed; infinite if half of the replays did not get there."""
+        """Of the labels needed; infinite if half of the random orders did not get there."""
         return statistics.median(float("inf") if each is None else each for each in self.needed)
 
     def sentence(self, cost: float | None) -> str:
         """The same for people; with the cost of a label, that of all."""
-        text = times_as_many(self.needed, labels=self.labels, most=self.most)
+        orders = f"{len(self.needed)} random orders"
+        goal = (
+            f"an interval of {self.group} as narrow as these {self.labels:,} labels give, "
+            f"{100 * self.width:.1f} points"
+        )
+        if self.median > self.most:
+            text = f"more than {self.most:,}, in most of {orders}, for {goal}"
+        else:
+            ends = sorted(math.inf if each is None else each for each in self.needed)
+            highest = f"more than {self.most:,}" if math.isinf(ends[-1]) else f"{ends[-1]:,}"
+            text = f"{self.median:,.0f} ({ends[0]:,} to {highest} in {orders}) for {goal}"
         if cost is not None:
-            text += f"; {cost * min(self.median, self.most):,.2f} instead of {cost * self.labels:,.2f}"
+            more = "more than " if self.median > self.most else ""
+            text += f"; {more}{cost * min(self.median, self.most):,.2f} instead of {cost * self.labels:,.2f}"
         return text
 
 
@@ -167,13 +178,18 @@ class TrialResult:
     rows: RowCounts
     labels: LabelCounts
     next: NextSteps
-    random: Sequence[RandomLabels] = field(default=())
+    random: RandomLabels | None = None
 
     @property
     def compared(self) -> list[GroupResult]:
         """All groups whose truth is known."""
         every = (group.compared for groups in self.groups.values() for group in groups)
         return [each for each in every if each is not None]
+
+    @property
+    def lowest(self) -> TrialGroup | None:
+        """The group with the lowest estimate; None without groups."""
+        return lowest_of(self.groups)
 
     @property
     def coverage(self) -> str:
@@ -186,6 +202,12 @@ class TrialResult:
         if self.labels.answering is not None and self.labels.answering.noise:
             return f"{found}; wrong labels (--noise) were taken for the truth, so more miss it"
         return f"{found}{misses_in_runs(compared)}"
+
+
+def lowest_of(groups: Mapping[str, Sequence[TrialGroup]]) -> TrialGroup | None:
+    """The group with the lowest estimate in any grouping but that of all traffic; None without groups."""
+    every = [group for name, of in groups.items() if name != ALL for group in of]
+    return min(every, key=lambda each: each.reading.mean, default=None)
 
 
 def read_groups(readings: Readings, state: ModelState, ledger: Ledger) -> dict[str, list[TrialGroup]]:

@@ -28,9 +28,10 @@ from service.app.trial.results import (
     RowCounts,
     TrialGroup,
     TrialResult,
+    lowest_of,
     read_groups,
 )
-from service.app.trial.rows import TrialRows
+from service.app.trial.rows import TrialRows, answerable_rows
 from service.app.trial.settling import Counts, Settling
 from service.app.trial.stream import Pace, stream_rows
 from service.app.trial.view import View
@@ -120,11 +121,11 @@ class Trial:
             stage.print_address()
             self._print_page()
             self._rows = TrialRows(settings, plan.proposal, plan.profile, shows_rows=self._desk is not None)
-            if self._rows.item_note:
-                stage.print(self._rows.item_note)
+            for note in filter(None, (self._rows.item_note, self._rows.truth_note)):
+                stage.print(note)
             self._start_labeller(settings, stack)
             try:
-                with View(stage.console, rows=_rows_of(plan.profile), labels=plan.labels) as view:
+                with View(stage.console, rows=_rows_of(plan), labels=plan.labels) as view:
                     self._stream(settings, children, view)
                     self._settle(children, view)
             except Stopped:
@@ -255,21 +256,15 @@ class Trial:
             rows=rows,
             labels=labels,
             next=plan.next,
-            random=self._random_labels(state, groups),
+            random=self._random_labels(groups),
         )
 
-    def _random_labels(
-        self, state: ModelState, groups: Mapping[str, Sequence[TrialGroup]]
-    ) -> list[RandomLabels]:
+    def _random_labels(self, groups: Mapping[str, Sequence[TrialGroup]]) -> RandomLabels | None:
         if self._labeller is None:
-            return []
+            return None
         labelled = self._labeller.labelled_items()
-        asked = dict.fromkeys(each.grouping for each in state.assessments if each.grouping in groups)
         with self._stage.console.status("Replaying the rows with labels drawn at random"):
-            found = [
-                random_labels(self._rows.ledger, labelled, groups[grouping], grouping) for grouping in asked
-            ]
-        return [each for each in found if each is not None]
+            return random_labels(self._rows.ledger, labelled, lowest_of(groups))
 
 
 def try_plan(plan: TrialPlan, console: Console) -> tuple[int, TrialResult | None]:
@@ -285,5 +280,6 @@ def try_plan(plan: TrialPlan, console: Console) -> tuple[int, TrialResult | None
     return code, found[0] if found else None
 
 
-def _rows_of(profile: Profile) -> int:
-    return profile.rows + profile.refused + profile.others
+def _rows_of(plan: TrialPlan) -> int:
+    profile = plan.profile
+    return answerable_rows(profile, plan.proposal) + profile.refused + profile.others

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from service.app.plain_text import plain
+from service.app.trial.random_labels import FEWEST_LABELS
 from service.app.trial.results import FEWEST_ROWS, TrialGroup, TrialResult
-from service.domain.groupings import ALL
 from service.domain.times import duration
 
 _MOST_GROUPS: Final = 20
@@ -42,6 +42,8 @@ def print_result(console: Console, result: TrialResult) -> None:
     for what, text in facts:
         _line(console, f"{what:<{width}}  {text}")
     console.print()
+    for note in result.rows.notes:
+        _line(console, f"Note: {plain(note)}")
     for report in result.reports:
         _line(console, f"Reported: {plain(report)}")
     if any(group.has_changed for groups in result.groups.values() for group in groups):
@@ -64,21 +66,21 @@ def figures(result: TrialResult) -> list[tuple[str, str]]:
     found = [
         ("rows streamed", f"{rows.sent:,} in {length}{speed}; {part}"),
         ("bad rows", bad_rows(result)),
-        ("labels", f"{labels.answered:,} of a budget of {labels.budget:,}, {_who(result)}{_skipped(result)}"),
+        ("labels", f"{labels.answered:,} of a budget of {labels.budget:,}, {_who(result)}"),
     ]
     if labels.cost is not None:
         found.append(("cost of labels", f"{labels.cost * labels.answered:,.2f} at {labels.cost:g} each"))
     found += [("groups reported", reported(result)), *_lowest(result), ("coverage", result.coverage)]
-    found += [
-        (
-            f"random labels for {each.grouping} {plain(each.group)}",
-            f"{each.sentence(labels.cost)}, for an interval {100 * each.width:.1f} points wide",
-        )
-        for each in result.random
-    ]
-    if not result.random:
-        found.append(("random labels", "not known without true classes of labelled rows"))
+    found.append(("labels drawn at random", _random(result)))
     return found
+
+
+def _random(result: TrialResult) -> str:
+    if result.random is not None:
+        return result.random.sentence(result.labels.cost)
+    if result.labels.answering is None:
+        return "not compared: that takes true classes of rows that you did not label"
+    return f"not compared: the group with the lowest estimate has fewer than {FEWEST_LABELS} labels"
 
 
 def reported(result: TrialResult) -> str:
@@ -109,23 +111,11 @@ def _who(result: TrialResult) -> str:
     return ", ".join(parts)
 
 
-def _skipped(result: TrialResult) -> str:
-    """Why there may be fewer labels than were requested."""
-    of_all = [group.file for group in result.groups.get(ALL, ()) if group.file is not None]
-    if result.labels.answering is None or not of_all or of_all[0].with_truth >= result.rows.sent:
-        return ""
-    return (
-        f"; {of_all[0].with_truth:,} of {result.rows.sent:,} rows have a true class, "
-        "and requests for the others were skipped"
-    )
-
-
 def _lowest(result: TrialResult) -> list[tuple[str, str]]:
     """The group with the lowest estimate, and what to do if it is open whether it is below the threshold."""
-    groups = [group for name, of in result.groups.items() if name != ALL for group in of]
-    if not groups:
+    lowest = result.lowest
+    if lowest is None:
         return []
-    lowest = min(groups, key=lambda each: each.reading.mean)
     reading = lowest.reading
     text = f"{lowest.name}: {reading.mean:.1%} ({reading.lower:.1%} to {reading.upper:.1%})"
     if result.threshold is not None and not lowest.is_below and reading.lower < result.threshold:
