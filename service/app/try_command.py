@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from service.app.files.opening import format_of
+from service.app.files.opening import chosen_format
 from service.app.files.rows import UnusableFileError
 from service.app.files_command import is_read_once
 from service.app.init_command import ROW_BYTES, configuration_text, profile_file, reading_options, wishes_of
@@ -28,10 +28,16 @@ from service.app.trial.rows import answerable_rows
 from service.app.trial.run import TrialPlan, try_plan
 from service.app.trial.terminal import print_result
 from service.app.try_parser import EXAMPLE
+from service.app.wide_console import wide_console
 from service.demo.world import MODEL
 from service.domain.errors import ConfigurationError
 
 _STEM = "credence-try"
+
+_NO_ITEM = (
+    "No command sends this file: no column names the item of each row, by which labels find their "
+    "predictions. Add one, or name it with --item COLUMN: then `credence predictions send` sends the file."
+)
 
 
 def try_file(options: argparse.Namespace) -> int:
@@ -44,7 +50,7 @@ def try_file(options: argparse.Namespace) -> int:
     """
     # The client logs each of its attempts; the command itself says what failed.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
-    console = Console()
+    console = wide_console()
     report, configuration = _outputs(options)
     if options.file == EXAMPLE:
         options.file = str(report.with_suffix(".csv"))
@@ -69,12 +75,9 @@ def _plan(options: argparse.Namespace, configuration: Path, console: Console) ->
     with console.status("Reading the file"):
         profile, proposal = _proposed(options)
         text = configuration_text(profile, proposal, options, config=str(configuration))
-    kind = options.format or format_of(options.file)
-    if kind is None:
-        raise _misuse("--format", "is needed: the name of the file says none")
     plan = TrialPlan(
         path=options.file,
-        kind=kind,
+        kind=chosen_format(options.file, options.format),
         delimiter=options.delimiter,
         row_bytes=ROW_BYTES,
         source=plain(options.file),
@@ -108,7 +111,8 @@ def _proposed(options: argparse.Namespace) -> tuple[Profile, Proposal]:
 def _next_steps(proposal: Proposal, options: argparse.Namespace, config: str) -> NextSteps:
     model = proposal.settings.models[proposal.model]
     assessments = [f"{name}: {each.budget.labels:,} labels a day" for name, each in model.assessments.items()]
-    return NextSteps(config, assessments, _commands(proposal, options, config))
+    note = "" if proposal.roles.fields["item_id"] else _NO_ITEM
+    return NextSteps(config, assessments, _commands(proposal, options, config), note)
 
 
 def _commands(proposal: Proposal, options: argparse.Namespace, config: str) -> Sequence[str]:

@@ -17,7 +17,7 @@ from service.app.trial.html_report import html_report
 from service.app.trial.ledger import UNKNOWN, Ledger
 from service.app.trial.random_labels import FEWEST_LABELS, random_labels
 from service.app.trial.results import FEWEST_ROWS, RandomLabels, TrialResult
-from service.app.trial.terminal import TRUTH, figures, print_result
+from service.app.trial.terminal import E_VALUE, TRUTH, figures, print_result
 from service.app.trial.view import View
 
 HOSTILE = '<script>alert("x")</script>'
@@ -206,3 +206,18 @@ def test_where_most_random_orders_need_more_than_were_tried_the_sentence_says_so
     found = RandomLabels("camera dock", 0.2, labels=100, needed=[None, None, 1_900], most=2_000)
     assert found.sentence(0.5).startswith("more than 2,000, in most of 3 random orders, for an interval of")
     assert found.sentence(0.5).endswith("; more than 1,000.00 instead of 50.00")
+
+
+def test_an_e_value_is_explained_where_a_report_has_one() -> None:
+    confirmed = replace(result(), reports=["Accuracy below target: region = south. Confirmed (e-value 40)."])
+    for text in (printed(confirmed), _Page(html_report(confirmed)).text):
+        assert E_VALUE in text
+    for text in (printed(result()), _Page(html_report(result())).text):
+        assert E_VALUE not in text
+
+
+def test_why_no_command_sends_the_file_is_in_both_reports() -> None:
+    found = result()
+    unsent = replace(found, next=replace(found.next, note="No command sends this file"))
+    for text in (printed(unsent), _Page(html_report(unsent)).text):
+        assert "No command sends this file" in text

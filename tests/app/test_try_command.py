@@ -44,15 +44,17 @@ class Tried(NamedTuple):
 
 
 @contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command while it runs; it is killed if the test is done with it."""
+def started(folder: Path, *arguments: str, columns: str | None = "160") -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs, as wide as COLUMNS says; it is killed if the test is done with it."""
+    width = {} if columns is None else {"COLUMNS": columns}
+    others = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     with subprocess.Popen(
         [sys.executable, "-m", "service.app.cli", "try", *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "160"},
+        env={**others, "NO_COLOR": "1", **width},
     ) as process:
         try:
             yield process
@@ -240,6 +242,20 @@ def test_what_is_wrong_is_said_before_a_server_starts(
     assert code == 2
     assert problem in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"sorter.csv"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_file_without_ids_is_tried_and_nothing_is_wrapped_in_a_pipe(tmp_path: Path) -> None:
+    found = [{name: cell for name, cell in row.items() if name != "item_id"} for row in rows(300)]
+    write_csv(tmp_path / "sorter.csv", found)
+    with started(tmp_path, "sorter.csv", "--labels", "1", columns=None) as process:
+        tried = finished(process, tmp_path)
+    assert tried.code == 0, tried.output + tried.error
+    assert "No command sends this file: no column names the item of each row" in tried.output
+    assert "1 of a budget of 1" in tried.output
+    assert "labels drawn at random  not compared" in tried.output
+    heading = r"^group +share +labels +accuracy +95% interval +truth +inside$"
+    assert re.search(heading, tried.output, re.MULTILINE)
 
 
 def test_a_pipe_is_refused_as_the_file_is_read_twice(capsys: pytest.CaptureFixture[str]) -> None:

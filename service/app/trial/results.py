@@ -149,11 +149,13 @@ class NextSteps:
         configuration: path of the proposal.
         assessments: what it requests labels for, in sentences.
         commands: to run, in order.
+        note: why none of them sends the file; empty if one does.
     """
 
     configuration: str
     assessments: Sequence[str]
     commands: Sequence[str]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,11 @@ class TrialResult:
     labels: LabelCounts
     next: NextSteps
     random: RandomLabels | None = None
+
+    @property
+    def has_e_value(self) -> bool:
+        """Whether a report is confirmed by an e-value."""
+        return any("e-value" in report for report in self.reports)
 
     @property
     def compared(self) -> list[GroupResult]:

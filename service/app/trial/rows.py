@@ -192,8 +192,8 @@ def _truth_note(profile: Profile, column: str) -> str:
         return ""
     return (
         f"{without:,} of {profile.rows:,} rows have no true class, so nothing can answer a request for them. "
-        "They are left out, and all estimates and shares are of the others. If these are not a random part of "
-        "the traffic, its accuracy may be another. To try all rows, label yourself: --truth ''."
+        "They are left out, and all estimates and shares are of the others. If these are not a random part "
+        "of the traffic, its accuracy may be another. To try all rows, label yourself: --truth ''."
     )
 
 

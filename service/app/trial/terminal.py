@@ -27,6 +27,14 @@ TRUTH: Final = (
 """What is compared with what."""
 
 
+E_VALUE: Final = (
+    "The e-value of a confirmed finding is the factor by which a bet against chance has multiplied its "
+    "stake. If there were nothing to find, it would ever reach 20 with a probability of at most 5%, however "
+    "often you look. A finding that is not confirmed has a posterior probability of 95% or more."
+)
+"""What *confirmed (e-value)* means, where a report says it."""
+
+
 CHANGED: Final = "* Credence found a change point of this group: its interval is about the rows since then."
 
 
@@ -46,6 +54,8 @@ def print_result(console: Console, result: TrialResult) -> None:
         _line(console, f"Note: {plain(note)}")
     for report in result.reports:
         _line(console, f"Reported: {plain(report)}")
+    if result.has_e_value:
+        _line(console, E_VALUE)
     if any(group.has_changed for groups in result.groups.values() for group in groups):
         _line(console, CHANGED)
     _line(console, TRUTH)
@@ -55,6 +65,8 @@ def print_result(console: Console, result: TrialResult) -> None:
     )
     for command in result.next.commands:
         _line(console, f"  {command}")
+    if result.next.note:
+        _line(console, result.next.note)
 
 
 def figures(result: TrialResult) -> list[tuple[str, str]]:
