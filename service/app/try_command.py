@@ -21,10 +21,11 @@ from service.app.proposal.propose import Proposal, propose
 from service.app.proposal.renamed import send_command
 from service.app.trial.answers import Answering
 from service.app.trial.bad_cells import MOST_BAD, without_bad_scores
+from service.app.trial.configuration import default_labels
 from service.app.trial.example import write_example
 from service.app.trial.html_report import html_report
 from service.app.trial.results import NextSteps
-from service.app.trial.rows import answerable_rows
+from service.app.trial.rows import answerable_rows, has_truth
 from service.app.trial.run import TrialPlan, try_plan
 from service.app.trial.terminal import print_result
 from service.app.try_parser import EXAMPLE
@@ -83,7 +84,10 @@ def _plan(options: argparse.Namespace, configuration: Path, console: Console) ->
         source=plain(options.file),
         profile=profile,
         proposal=proposal,
-        labels=min(options.labels, answerable_rows(profile, proposal)),
+        labels=min(
+            options.labels or default_labels(proposal, is_answered=has_truth(proposal)),
+            answerable_rows(profile, proposal),
+        ),
         rate=options.rate,
         answering=Answering(options.delay, options.noise),
         cost=options.cost,

@@ -24,7 +24,7 @@ from service.app.proposal.profile import Profile, profile_rows
 from service.app.proposal.propose import Proposal, Wishes, propose
 from service.app.trial.answers import Answering, truth_plan
 from service.app.trial.bad_cells import without_bad_scores
-from service.app.trial.configuration import split, trial_configuration
+from service.app.trial.configuration import default_labels, split, trial_configuration
 from service.app.trial.ledger import FileTruth
 from service.app.trial.rows import TrialRows
 from service.app.trial.settling import Counts, Settling
@@ -108,6 +108,16 @@ def test_the_assessments_of_a_trial_are_those_proposed_with_its_labels_in_their_
     assert {each.budget.per_days for each in tried.assessments.values()} == {None}
     assert tried.groupings == planned.groupings
     assert tried.alerts == planned.alerts
+
+
+def test_a_trial_has_by_default_the_more_labels_the_more_groupings_get_them_if_the_file_answers(
+    tmp_path: Path,
+) -> None:
+    _, few = proposed(write_csv(tmp_path / "few.csv", rows()))
+    further = {f"attribute_{n}": ["ab"[row % 2] for row in range(400)] for n in range(6)}
+    _, many = proposed(write_csv(tmp_path / "many.csv", rows(**further)))
+    assert [default_labels(each, is_answered=True) for each in (few, many)] == [200, 480]
+    assert default_labels(many, is_answered=False) == 200
 
 
 def test_a_person_labels_on_the_page_of_a_vendor_whose_token_is_printed(tmp_path: Path) -> None:

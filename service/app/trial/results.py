@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from service.app.plain_text import plain
 from service.app.trial.answers import Answering
@@ -60,44 +61,30 @@ class TrialGroup:
 
 @dataclass(frozen=True)
 class RandomLabels:
-    """What labels drawn at random would have cost, for an interval of one group.
+    """What labels drawn at random would have cost, for as many labels of one group.
 
     Attributes:
         group: for people.
-        width: of its interval, from the labels that Credence chose.
+        own: labels of it among those that Credence chose.
         labels: that Credence used, for all groupings together.
-        needed: random labels with which its interval is no wider, in each random order; None where `most`
-            were too few.
-        most: where the search ended.
+        needed: random labels until the group has as many, in each random order.
     """
 
     group: str
-    width: float
+    own: int
     labels: int
-    needed: Sequence[int | None]
-    most: int
-
-    @property
-    def median(self) -> float:
-        """Of the labels needed; infinite if half of the random orders did not get there."""
-        return statistics.median(float("inf") if each is None else each for each in self.needed)
+    needed: Sequence[int]
 
     def sentence(self, cost: float | None) -> str:
         """The same for people; with the cost of a label, that of all."""
-        orders = f"{len(self.needed)} random orders"
-        goal = (
-            f"an interval of {self.group} as narrow as these {self.labels:,} labels give, "
-            f"{100 * self.width:.1f} points"
+        median = statistics.median(self.needed)
+        low, high = np.quantile(self.needed, [0.05, 0.95])
+        text = (
+            f"{median:,.0f} until {self.group} has {self.own:,} labels, as it has of these {self.labels:,} "
+            f"(90% of random orders: {low:,.0f} to {high:,.0f})"
         )
-        if self.median > self.most:
-            text = f"more than {self.most:,}, in most of {orders}, for {goal}"
-        else:
-            ends = sorted(math.inf if each is None else each for each in self.needed)
-            highest = f"more than {self.most:,}" if math.isinf(ends[-1]) else f"{ends[-1]:,}"
-            text = f"{self.median:,.0f} ({ends[0]:,} to {highest} in {orders}) for {goal}"
         if cost is not None:
-            more = "more than " if self.median > self.most else ""
-            text += f"; {more}{cost * min(self.median, self.most):,.2f} instead of {cost * self.labels:,.2f}"
+            text += f"; {cost * median:,.2f} instead of {cost * self.labels:,.2f}"
         return text
 
 

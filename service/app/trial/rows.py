@@ -181,6 +181,11 @@ class _Groups:
         return found
 
 
+def has_truth(proposal: Proposal) -> bool:
+    """Whether the file has a column of true classes, which answers requests."""
+    return bool(proposal.roles.fields["true_class"])
+
+
 def answerable_rows(profile: Profile, proposal: Proposal) -> int:
     """Rows that a label can be requested of: those with a true class if the file has these, else all."""
     column = proposal.roles.fields["true_class"].column

@@ -31,7 +31,7 @@ from service.app.trial.results import (
     lowest_of,
     read_groups,
 )
-from service.app.trial.rows import TrialRows, answerable_rows
+from service.app.trial.rows import TrialRows, answerable_rows, has_truth
 from service.app.trial.settling import Counts, Settling
 from service.app.trial.stream import Pace, stream_rows
 from service.app.trial.view import View
@@ -80,11 +80,6 @@ class TrialPlan:
     next: NextSteps
 
     @property
-    def has_truth(self) -> bool:
-        """Whether the file has a column of true classes."""
-        return bool(self.proposal.roles.fields["true_class"])
-
-    @property
     def truth_hint(self) -> str:
         """How to name columns that may be true classes, in a sentence; empty without any."""
         proposal = self.proposal
@@ -100,7 +95,7 @@ class Trial:
 
     def __init__(self, plan: TrialPlan, stage: Stage) -> None:
         self._plan, self._stage = plan, stage
-        self._desk = None if plan.has_truth else Desk()
+        self._desk = None if has_truth(plan.proposal) else Desk()
         self._readings = Readings(stage.http_port, plan.proposal.model)
         self._state: ModelState | None = None
         self._read_at = -_READING_SECONDS

@@ -50,8 +50,6 @@ def print_result(console: Console, result: TrialResult) -> None:
     for what, text in facts:
         _line(console, f"{what:<{width}}  {text}")
     console.print()
-    for note in result.rows.notes:
-        _line(console, f"Note: {plain(note)}")
     for report in result.reports:
         _line(console, f"Reported: {plain(report)}")
     if result.has_e_value:
