@@ -23,6 +23,7 @@ from service.app.trial.answers import Answering
 from service.app.trial.bad_cells import MOST_BAD, without_bad_scores
 from service.app.trial.configuration import default_labels
 from service.app.trial.example import write_example
+from service.app.trial.file_stamp import stamp_of
 from service.app.trial.html_report import html_report
 from service.app.trial.results import NextSteps
 from service.app.trial.rows import answerable_rows, has_truth
@@ -73,11 +74,13 @@ def _plan(options: argparse.Namespace, configuration: Path, console: Console) ->
     """The plan of a trial, and the text of the configuration that is proposed."""
     if is_read_once(options.file):
         raise _misuse(plain(options.file), "the file is read twice, so it must be a regular file, no pipe")
+    stamp = stamp_of(options.file)
     with console.status("Reading the file"):
         profile, proposal = _proposed(options)
         text = configuration_text(profile, proposal, options, config=str(configuration))
     plan = TrialPlan(
         path=options.file,
+        stamp=stamp,
         kind=chosen_format(options.file, options.format),
         delimiter=options.delimiter,
         row_bytes=ROW_BYTES,

@@ -155,6 +155,19 @@ def test_ctrl_c_ends_a_trial_with_the_report_so_far(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("servers")
+def test_a_file_that_is_changed_while_it_is_read_is_named_in_the_report(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "sorter.csv", rows(2_000))
+    # Slow enough that rows are left when the first lines of progress come.
+    with started(tmp_path, "sorter.csv", "--labels", "10", "--rate", "400") as process:
+        before = lines_until(process, r"of 2,000 rows")
+        write_csv(path, rows(200))
+        tried = finished(process, tmp_path, before)
+    assert tried.code == 0, tried.output + tried.error
+    assert "sorter.csv was changed while it was read" in tried.output
+    assert "sorter.csv was changed while it was read" in tried.page
+
+
+@pytest.mark.usefixtures("servers")
 def test_a_person_labels_a_file_without_true_classes(tmp_path: Path) -> None:
     found = [
         {("species" if name == "true_class" else name): cell for name, cell in row.items()}

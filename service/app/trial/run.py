@@ -19,6 +19,7 @@ from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
 from service.app.trial.answers import Answering, TruthLabeller, truth_plan
 from service.app.trial.configuration import trial_configuration
+from service.app.trial.file_stamp import FileStamp, stamp_of
 from service.app.trial.random_labels import random_labels
 from service.app.trial.readings import Readings
 from service.app.trial.results import (
@@ -53,6 +54,7 @@ class TrialPlan:
 
     Attributes:
         path: of the file.
+        stamp: of the file, from before its profile was made.
         kind: its format.
         delimiter: between the cells of CSV.
         row_bytes: longest row.
@@ -67,6 +69,7 @@ class TrialPlan:
     """
 
     path: str
+    stamp: FileStamp | None
     kind: Format
     delimiter: str
     row_bytes: int
@@ -100,6 +103,7 @@ class Trial:
         self._state: ModelState | None = None
         self._read_at = -_READING_SECONDS
         self._is_whole = False
+        self._change_note = ""
         self._streamed_seconds = 0.0
         self._rows: TrialRows
         self._report: Report
@@ -201,6 +205,12 @@ class Trial:
                 self._look(children, view)
         self._streamed_seconds = time.monotonic() - started
         self._is_whole = True
+        if stamp_of(plan.path) != plan.stamp:
+            self._change_note = (
+                f"{plan.source} was changed while it was read, so rows may be missing, or fit the proposal "
+                "badly. Try a copy of it."
+            )
+            self._stage.print(self._change_note)
 
     def _settle(self, children: Children, view: View) -> None:
         settling, sent = Settling(), len(self._rows.ledger)
@@ -236,7 +246,7 @@ class Trial:
             sent=len(self._rows.ledger),
             refused=dict(report.refused.most_common()),
             problems=report.problems,
-            notes=self._rows.notes(),
+            notes=[*filter(None, [self._change_note]), *self._rows.notes()],
             is_whole=self._is_whole,
             seconds=self._streamed_seconds,
         )
