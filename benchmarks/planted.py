@@ -180,8 +180,9 @@ KINDS: Final[Mapping[str, Callable[[np.random.Generator, int], Recording]]] = {
 
 def _uneven(size: int) -> NDArray[np.float64]:
     """Shares of values, each a little rarer than the one before."""
-    shares = 0.8 ** np.arange(size)
-    return shares / shares.sum()
+    shares: NDArray[np.float64] = 0.8 ** np.arange(size)
+    found: NDArray[np.float64] = shares / shares.sum()
+    return found
 
 
 def _recording(
