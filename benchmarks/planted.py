@@ -180,7 +180,7 @@ KINDS: Final[Mapping[str, Callable[[np.random.Generator, int], Recording]]] = {
 
 def _uneven(size: int) -> NDArray[np.float64]:
     """Shares of values, each a little rarer than the one before."""
-    shares: NDArray[np.float64] = 0.8 ** np.arange(size)
+    shares = np.array([0.8**number for number in range(size)], dtype=np.float64)
     found: NDArray[np.float64] = shares / shares.sum()
     return found
 

@@ -39,7 +39,7 @@ def random_labels(ledger: Ledger, labelled: Sequence[str], lowest: TrialGroup | 
     chosen = ledger.rows_of(labelled)
     chosen = chosen[has_truth[chosen]]
     is_of_group = members.groups == members.names.index(lowest.reading.group)
-    own = np.count_nonzero(is_of_group[chosen])
+    own = int(np.count_nonzero(is_of_group[chosen]))
     if own < FEWEST_LABELS:
         return None
     drawable = is_of_group[has_truth]
