@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from consumers.dead_letter_format import Letter
 from consumers.dead_letter_redrive import REPLAYED, WOULD_BE_REPLAYED, read_letters, replay
 from service.app.plain_text import plain
+from service.app.wide_console import wide_console
 from service.app.wiring import connect
 from service.config.loader import load_settings
 from service.config.settings import Settings
@@ -61,7 +61,7 @@ def list_letters(options: argparse.Namespace) -> int:
         for letter in letters:
             print(json.dumps(document(letter, values=options.values)))
     elif options.summary:
-        Console().print(summary_table(letters))
+        wide_console().print(summary_table(letters))
     else:
         for row in rows(letters, values=options.values):
             print(row)

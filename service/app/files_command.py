@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from service.app.consumer_wiring import label_checks
 from service.app.files.delivery import Delivery, open_delivery
 from service.app.files.label_rows import LabelRows
-from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, Format, format_of, open_rows
+from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, Format, chosen_format, open_rows
 from service.app.files.prediction_rows import PredictionRows
 from service.app.files.records import Record, RowMaker
 from service.app.files.report import Report
@@ -88,9 +88,7 @@ class _FileRun:
         self._settings = settings
         self._maker = maker
         self._topic = topic
-        kind = options.format or format_of(options.file)
-        if kind is None:
-            raise misuse("--format", "is needed: the name of the file says none")
+        kind = chosen_format(options.file, options.format)
         if (kind in READ_AT_ONCE or options.strict) and is_read_once(options.file):
             raise misuse(
                 plain(options.file),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, format_of, open_rows
+from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, chosen_format, open_rows
 from service.app.files.rows import Table
 from service.app.files_command import is_read_once
 from service.app.init_parser import COLUMN_OPTIONS
@@ -112,9 +112,7 @@ def profile_file(
         ConfigurationError: its format is not known, or cannot be read from a pipe.
         UnusableFileError: it cannot be read, or has no predictions.
     """
-    kind = options.format or format_of(options.file)
-    if kind is None:
-        raise misuse("--format", "is needed: the name of the file says none")
+    kind = chosen_format(options.file, options.format)
     if kind in READ_AT_ONCE and is_read_once(options.file):
         raise misuse(
             plain(options.file), "parquet and npz need a regular file: pipes are read once, in order"

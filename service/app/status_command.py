@@ -8,13 +8,14 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from service.app.error_rate_table import rate_table
 from service.app.monitor_wiring import read_snapshots
 from service.app.terminal_tables import FAILED, table, text
+from service.app.wide_console import wide_console
 from service.app.wiring import connect
 from service.config.loader import load_settings
 from service.domain.times import duration, in_words
@@ -55,7 +56,7 @@ def status(options: argparse.Namespace) -> int:
     taken = min(snapshot.taken_at for snapshot in snapshots)
     pipeline = read_pipeline(connection, now=now, estimates_at=taken)
     view = status_view(snapshots, pipeline, now=now, tick_seconds=settings.schedule.tick_seconds)
-    Console().print(view)
+    wide_console().print(view)
     return 0
 
 

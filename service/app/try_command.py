@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from service.app.files.opening import format_of
+from service.app.files.opening import chosen_format
 from service.app.files.rows import UnusableFileError
 from service.app.files_command import is_read_once
 from service.app.init_command import ROW_BYTES, configuration_text, profile_file, reading_options, wishes_of
@@ -21,16 +21,25 @@ from service.app.proposal.propose import Proposal, propose
 from service.app.proposal.renamed import send_command
 from service.app.trial.answers import Answering
 from service.app.trial.bad_cells import MOST_BAD, without_bad_scores
+from service.app.trial.configuration import default_labels
 from service.app.trial.example import write_example
+from service.app.trial.file_stamp import stamp_of
 from service.app.trial.html_report import html_report
 from service.app.trial.results import NextSteps
+from service.app.trial.rows import answerable_rows, has_truth
 from service.app.trial.run import TrialPlan, try_plan
 from service.app.trial.terminal import print_result
 from service.app.try_parser import EXAMPLE
+from service.app.wide_console import wide_console
 from service.demo.world import MODEL
 from service.domain.errors import ConfigurationError, misuse
 
 _STEM = "credence-try"
+
+_NO_ITEM = (
+    "No command sends this file: no column names the item of each row, by which labels find their "
+    "predictions. Add one, or name it with --item COLUMN: then `credence predictions send` sends the file."
+)
 
 
 def try_file(options: argparse.Namespace) -> int:
@@ -43,7 +52,7 @@ def try_file(options: argparse.Namespace) -> int:
     """
     # The client logs each of its attempts; the command itself says what failed.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
-    console = Console()
+    console = wide_console()
     report, configuration = _outputs(options)
     if options.file == EXAMPLE:
         options.file = str(report.with_suffix(".csv"))
@@ -65,21 +74,23 @@ def _plan(options: argparse.Namespace, configuration: Path, console: Console) ->
     """The plan of a trial, and the text of the configuration that is proposed."""
     if is_read_once(options.file):
         raise misuse(plain(options.file), "the file is read twice, so it must be a regular file, no pipe")
+    stamp = stamp_of(options.file)
     with console.status("Reading the file"):
         profile, proposal = _proposed(options)
         text = configuration_text(profile, proposal, options, config=str(configuration))
-    kind = options.format or format_of(options.file)
-    if kind is None:
-        raise misuse("--format", "is needed: the name of the file says none")
     plan = TrialPlan(
         path=options.file,
-        kind=kind,
+        stamp=stamp,
+        kind=chosen_format(options.file, options.format),
         delimiter=options.delimiter,
         row_bytes=ROW_BYTES,
         source=plain(options.file),
         profile=profile,
         proposal=proposal,
-        labels=min(options.labels, profile.rows),
+        labels=min(
+            options.labels or default_labels(proposal, is_answered=has_truth(proposal)),
+            answerable_rows(profile, proposal),
+        ),
         rate=options.rate,
         answering=Answering(options.delay, options.noise),
         cost=options.cost,
@@ -107,7 +118,8 @@ def _proposed(options: argparse.Namespace) -> tuple[Profile, Proposal]:
 def _next_steps(proposal: Proposal, options: argparse.Namespace, config: str) -> NextSteps:
     model = proposal.settings.models[proposal.model]
     assessments = [f"{name}: {each.budget.labels:,} labels a day" for name, each in model.assessments.items()]
-    return NextSteps(config, assessments, _commands(proposal, options, config))
+    note = "" if proposal.roles.fields["item_id"] else _NO_ITEM
+    return NextSteps(config, assessments, _commands(proposal, options, config), note)
 
 
 def _commands(proposal: Proposal, options: argparse.Namespace, config: str) -> Sequence[str]:

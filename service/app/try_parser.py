@@ -45,7 +45,11 @@ def add_try(commands: Any) -> None:
     parser = add_command(commands, "try", "try_command:try_file", text, about=_ABOUT, epilog=_EXAMPLES)
     parser.add_argument("file", metavar="FILE", help=f"the file; `{EXAMPLE}` is a recording of digits")
     parser.add_argument(
-        "--labels", type=positive, default=200, metavar="N", help="labels to request (default: 200)"
+        "--labels",
+        type=positive,
+        metavar="N",
+        help="labels to request (default: 60 for each grouping that gets labels, at least 200; 200 if you "
+        "label)",
     )
     parser.add_argument(
         "--rate", type=_positive_number, metavar="N", help="rows a second (default: as fast as it goes)"

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -27,7 +28,10 @@ ROW_BYTES = 2_000
 
 # Control characters, separators and line ends of all kinds included; surrogates are no text.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-NAMES = st.lists(TEXT.filter(bool), min_size=1, max_size=5, unique=True)
+# One name with a delimiter in it is taken for several with another delimiter.
+NAMES = st.lists(TEXT.filter(bool), min_size=1, max_size=5, unique=True).filter(
+    lambda names: len(names) > 1 or not set(names[0]) & set(",;|\t")
+)
 
 
 @contextmanager
@@ -204,6 +208,19 @@ def test_compressed_text_that_ends_too_early_is_an_error_after_its_rows(tmp_path
         assert next(table.rows).cells == {"a": "1"}
         with pytest.raises(UnusableFileError, match="is damaged, or ends too early"):
             list(table.rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter", "named"),
+    [("a;b\n1;2\n", ",", "';'"), ("a\tb\n", ",", "tab"), ("a|b\n", ",", "'|'"), ("a,b\n", ";", "','")],
+)
+def test_another_delimiter_in_the_first_line_is_named(
+    tmp_path: Path, content: str, delimiter: str, named: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UnusableFileError, match=re.escape(f"add --delimiter {named}")):
+        rows_of(path, delimiter=delimiter)
 
 
 @pytest.mark.parametrize("content", ["", "\n", ",,\n1,2,3\n"])

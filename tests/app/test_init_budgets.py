@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from samples import CLASSES, Init, renamed, rows
+from samples import CLASSES, ROWS, Init, renamed, rows
 
 from service.app.detection_forecast import detection, labels_a_day, typical_fault
+from service.app.proposal.attributes import MOST_CODES
 from service.app.proposal.budgets import FallArithmetic, LabelBudget, propose_budget, within_limit
 from service.config.assessments import IdentificationSettings
 from service.config.budget import Budget
@@ -197,3 +198,17 @@ def test_groupings_with_as_many_groups_share_their_arithmetic(monkeypatch: pytes
     for groups in (3, 8, 9, 8):
         propose_budget(arithmetic, groups=groups, is_attribute=True)
     assert calls == [8, 9]
+
+
+def test_a_quantity_is_a_grouping_without_labels_of_its_own_unless_it_is_named(init: Init) -> None:
+    found = rows(hours=[number % (MOST_CODES + 1) for number in range(ROWS)])
+    proposed = init.of(found)
+    assert "hours" in proposed.model["groupings"]
+    assert "hours" not in budgets(proposed.model)
+    assert "hours: numbers with more than 8 values, as of a quantity" in proposed.comments
+    assert "hours" in budgets(init.of(found, "--attributes", "hours,region").model)
+
+
+def test_numbers_with_few_values_are_codes_that_get_labels(init: Init) -> None:
+    found = rows(site=[number % MOST_CODES for number in range(ROWS)])
+    assert "site" in budgets(init.of(found).model)

@@ -188,8 +188,8 @@ def test_standard_input_is_sent(send: Sender, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["-"], "--format: is needed"),
-        (["rows.txt"], "--format: is needed"),
+        (["-"], "--format: standard input has no name"),
+        (["rows.txt"], "rows.txt: its name says no format; add --format"),
         (["-", "--format", "parquet"], "need a regular file"),
         (["-", "--format", "csv", "--strict"], "need a regular file"),
         (["rows.csv", "--model", "none"], "none: unknown model; configured: sorter"),

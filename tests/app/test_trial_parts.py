@@ -24,7 +24,7 @@ from service.app.proposal.profile import Profile, profile_rows
 from service.app.proposal.propose import Proposal, Wishes, propose
 from service.app.trial.answers import Answering, truth_plan
 from service.app.trial.bad_cells import without_bad_scores
-from service.app.trial.configuration import split, trial_configuration
+from service.app.trial.configuration import default_labels, split, trial_configuration
 from service.app.trial.ledger import FileTruth
 from service.app.trial.rows import TrialRows
 from service.app.trial.settling import Counts, Settling
@@ -110,6 +110,16 @@ def test_the_assessments_of_a_trial_are_those_proposed_with_its_labels_in_their_
     assert tried.alerts == planned.alerts
 
 
+def test_a_trial_has_by_default_the_more_labels_the_more_groupings_get_them_if_the_file_answers(
+    tmp_path: Path,
+) -> None:
+    _, few = proposed(write_csv(tmp_path / "few.csv", rows()))
+    further = {f"attribute_{n}": ["ab"[row % 2] for row in range(400)] for n in range(6)}
+    _, many = proposed(write_csv(tmp_path / "many.csv", rows(**further)))
+    assert [default_labels(each, is_answered=True) for each in (few, many)] == [200, 480]
+    assert default_labels(many, is_answered=False) == 200
+
+
 def test_a_person_labels_on_the_page_of_a_vendor_whose_token_is_printed(tmp_path: Path) -> None:
     _, proposal = proposed(write_csv(tmp_path / "sorter.csv", rows()))
     desk = Desk(8_402)
@@ -181,16 +191,34 @@ def test_every_format_gives_the_same_truth(
     assert made.messages[0]["item_id"] == item
 
 
-def test_rows_without_an_attribute_or_a_true_class_count_as_such(tmp_path: Path) -> None:
+def test_rows_without_an_attribute_count_as_such(tmp_path: Path) -> None:
     found = rows(60)
     for row in found[:10]:
-        row["region"] = row["true_class"] = ""
+        row["region"] = ""
     ledger = Trying(write_csv(tmp_path / "sorter.csv", found)).rows.ledger
-    assert ledger.truths("region")[MISSING] == FileTruth(10, 0, 0)
-    assert ledger.truths("region")[MISSING].accuracy is None
-    assert ledger.true_class(found[0]["item_id"]) is None
-    assert ledger.true_class(found[10]["item_id"]) == found[10]["true_class"]
+    assert ledger.truths("region")[MISSING].rows == 10
+    assert ledger.true_class(found[0]["item_id"]) == found[0]["true_class"]
     assert ledger.true_class("nobody's") is None
+
+
+def test_rows_without_a_true_class_are_left_out_and_the_report_says_so(tmp_path: Path) -> None:
+    found = rows(60)
+    for row in found[:45]:
+        row["true_class"] = ""
+    made = Trying(write_csv(tmp_path / "sorter.csv", found))
+    assert [message["item_id"] for message in made.messages] == [row["item_id"] for row in found[45:]]
+    assert not made.refused
+    assert made.rows.truth_note.startswith("45 of 60 rows have no true class")
+    assert made.rows.truth_note in made.rows.notes()
+
+
+def test_every_row_is_tried_if_a_person_labels(tmp_path: Path) -> None:
+    found = rows(60)
+    for row in found[:45]:
+        row["true_class"] = ""
+    made = Trying(write_csv(tmp_path / "sorter.csv", found), shows_rows=True, true_class="")
+    assert len(made.messages) == 60
+    assert not made.rows.truth_note
 
 
 def test_probabilities_say_what_is_predicted(tmp_path: Path) -> None:
@@ -302,13 +330,10 @@ def request(item: str) -> LabelRequest:
     )
 
 
-def test_true_classes_answer_after_the_delay_and_items_without_one_are_skipped(tmp_path: Path) -> None:
+def test_true_classes_answer_after_the_delay(tmp_path: Path) -> None:
     found = rows(40)
-    found[0]["true_class"] = ""
     ledger = Trying(write_csv(tmp_path / "sorter.csv", found)).rows.ledger
-    plan = truth_plan(ledger, Answering(delay_seconds=2.5))
-    (skip,), (answer,) = (plan(request(row["item_id"])) for row in found[:2])
-    assert (skip.kind, skip.true_class, skip.after_seconds) == ("skip", None, 2.5)
+    (answer,) = truth_plan(ledger, Answering(delay_seconds=2.5))(request(found[1]["item_id"]))
     assert (answer.kind, answer.true_class, answer.after_seconds) == ("answer", found[1]["true_class"], 2.5)
 
 

@@ -14,10 +14,10 @@ from trial_results import group, result
 
 from service.app.trial.answers import Answering
 from service.app.trial.html_report import html_report
-from service.app.trial.ledger import UNKNOWN, FileTruth, Ledger
-from service.app.trial.random_labels import random_labels
+from service.app.trial.ledger import UNKNOWN, Ledger
+from service.app.trial.random_labels import FEWEST_LABELS, random_labels
 from service.app.trial.results import FEWEST_ROWS, TrialResult
-from service.app.trial.terminal import TRUTH, figures, print_result
+from service.app.trial.terminal import E_VALUE, TRUTH, figures, print_result
 from service.app.trial.view import View
 
 HOSTILE = '<script>alert("x")</script>'
@@ -70,10 +70,10 @@ def test_without_noise_misses_are_compared_with_chance_and_with_noise_the_noise_
 def test_control_characters_of_a_file_do_not_reach_the_terminal() -> None:
     hostile = "\x1b[2Jnorth\nsouth"
     found = result(group(hostile, 0.9, 0.9))
-    found = replace(found, reports=[hostile], random=[replace(found.random[0], group=hostile)])
+    found = replace(found, reports=[hostile], random=None)
     text = printed(found)
     assert "\x1b" not in text
-    assert text.count(r"\x1b[2Jnorth\nsouth") == 4
+    assert text.count(r"\x1b[2Jnorth\nsouth") == 3
 
 
 def test_a_group_with_few_rows_or_unknown_truth_is_shown_and_not_compared() -> None:
@@ -86,7 +86,7 @@ def test_a_group_with_few_rows_or_unknown_truth_is_shown_and_not_compared() -> N
 
 
 def test_without_any_truth_the_report_says_so() -> None:
-    found = replace(result(group("north", 0.9, None)), random=[])
+    found = replace(result(group("north", 0.9, None)), random=None)
     assert "not known: no group has 100 rows with a true class" in printed(found)
     assert "The truth is not known." in _Page(html_report(found)).text
 
@@ -101,15 +101,17 @@ def test_the_lowest_group_is_named_although_nothing_is_reported_of_it() -> None:
     assert high["lowest estimate"] == "region south: 93.0% (88.0% to 98.0%)"
 
 
-def test_rows_without_a_true_class_are_counted_beside_the_labels() -> None:
-    whole = replace(group("all", 0.9, 0.9, grouping="all"), file=FileTruth(1_000, 30, 27))
-    found = replace(result(), groups={"all": [whole]})
-    assert "; 30 of 1,000 rows have a true class" in dict(figures(found))["labels"]
+def test_notes_about_the_file_are_in_the_page() -> None:
+    noted = replace(result(), rows=replace(result().rows, notes=["970 of 1,000 rows have no true class"]))
+    assert "970 of 1,000 rows have no true class" in _Page(html_report(noted)).text
 
 
 def test_random_labels_are_compared_by_number_and_with_a_cost_by_cost() -> None:
     text = printed(result(cost=0.5))
-    assert "200 labels (median of 3 replays), 2.0 times as many; 100.00 instead of 50.00" in text
+    assert (
+        "200 until region south has 40 labels, as it has of these 100 (90% of random orders: 182 to 236); "
+        "100.00 instead of 50.00"
+    ) in text
     assert "instead of" not in printed(result())
 
 
@@ -160,33 +162,55 @@ def stationary_ledger(rows: int, *, weak_share: float) -> Ledger:
     return ledger
 
 
-CAMERAS = [
-    group("gate", 0.95, None, grouping="camera"),
-    group("dock", 0.7, None, grouping="camera"),
-]
+DOCK = group("dock", 0.7, None, grouping="camera")
 
 
 def test_random_labels_are_as_many_times_more_as_the_weakest_group_is_rare() -> None:
     ledger = stationary_ledger(20_000, weak_share=0.1)
     rows = ledger.members("camera")
-    dock = np.flatnonzero(rows.groups == rows.names.index("dock"))[:100]
-    found = random_labels(ledger, [f"i{row}" for row in dock], CAMERAS, "camera")
+    dock = np.flatnonzero(rows.groups == rows.names.index("dock"))
+    found = random_labels(ledger, [f"i{row}" for row in dock[:100]], DOCK)
     assert found is not None
-    assert (found.group, found.labels) == ("dock", 100)
-    # A tenth of random labels are of the group; further ones, of the others, tell a little of it, too.
-    assert 500 < found.median < 1_500
+    assert (found.group, found.own, found.labels) == ("camera dock", 100, 100)
+    # The mean of a negative hypergeometric distribution.
+    assert np.mean(found.needed) == pytest.approx(100 * 20_001 / (len(dock) + 1), rel=0.05)
 
 
 def test_labels_drawn_at_random_need_about_as_many_random_labels() -> None:
     ledger = stationary_ledger(20_000, weak_share=0.3)
-    found = random_labels(ledger, [f"i{row}" for row in range(400)], CAMERAS, "camera")
+    found = random_labels(ledger, [f"i{row}" for row in range(400)], DOCK)
     assert found is not None
-    # The width depends on the labels, which differ by replay.
-    assert found.median == pytest.approx(400, rel=0.25)
+    # 120 labels of the group, with a standard deviation of 9.
+    assert np.median(found.needed) == pytest.approx(400, rel=0.25)
 
 
 def test_nothing_is_said_of_random_labels_without_labels_of_known_truth() -> None:
     ledger = Ledger(["no", "yes"], ["camera"])
     ledger.add(items=["a"], predicted=[1], scores=[0.9], true=[UNKNOWN], groups={"camera": ["dock"]})
-    assert random_labels(ledger, ["a"], CAMERAS, "camera") is None
-    assert random_labels(ledger, ["nobody's"], CAMERAS, "camera") is None
+    assert random_labels(ledger, ["a"], DOCK) is None
+    assert random_labels(ledger, ["nobody's"], DOCK) is None
+
+
+def test_random_labels_are_not_compared_with_a_handful_of_labels() -> None:
+    ledger = stationary_ledger(2_000, weak_share=0.3)
+    rows = ledger.members("camera")
+    dock = [f"i{row}" for row in np.flatnonzero(rows.groups == rows.names.index("dock"))]
+    assert random_labels(ledger, dock[: FEWEST_LABELS - 1], DOCK) is None
+    assert random_labels(ledger, dock[:FEWEST_LABELS], DOCK) is not None
+    found = dict(figures(replace(result(), random=None)))
+    assert found["labels drawn at random"].startswith("not compared: the group with the lowest estimate")
+
+
+def test_an_e_value_is_explained_where_a_report_has_one() -> None:
+    confirmed = replace(result(), reports=["Accuracy below target: region = south. Confirmed (e-value 40)."])
+    for text in (printed(confirmed), _Page(html_report(confirmed)).text):
+        assert E_VALUE in text
+    for text in (printed(result()), _Page(html_report(result())).text):
+        assert E_VALUE not in text
+
+
+def test_why_no_command_sends_the_file_is_in_both_reports() -> None:
+    found = result()
+    unsent = replace(found, next=replace(found.next, note="No command sends this file"))
+    for text in (printed(unsent), _Page(html_report(unsent)).text):
+        assert "No command sends this file" in text

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 from samples import rows, write_csv
 
 from service.app.cli import main
@@ -45,15 +44,17 @@ class Tried(NamedTuple):
 
 
 @contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command while it runs; it is killed if the test is done with it."""
+def started(folder: Path, *arguments: str, columns: str | None = "160") -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs, as wide as COLUMNS says; it is killed if the test is done with it."""
+    width = {} if columns is None else {"COLUMNS": columns}
+    others = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     with subprocess.Popen(
         [sys.executable, "-m", "service.app.cli", "try", *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "160"},
+        env={**others, "NO_COLOR": "1", **width},
     ) as process:
         try:
             yield process
@@ -129,11 +130,8 @@ def test_bad_rows_are_named_by_line_column_and_reason_and_the_rest_goes_on(tried
     assert "line 12, column score: invalid_field" in tried.page
 
 
-def test_what_random_labels_would_have_cost_is_said_of_every_grouping_that_is_asked(tried: Tried) -> None:
-    configured = yaml.safe_load((tried.folder / "credence-try.yaml").read_text(encoding="utf-8"))
-    (model,) = configured["models"].values()
-    for assessment in model["assessments"].values():
-        assert f"random labels for {assessment['grouping']} " in tried.output
+def test_what_random_labels_would_have_cost_is_said_in_one_sentence(tried: Tried) -> None:
+    assert len(re.findall(r"^labels drawn at random  ", tried.output, re.MULTILINE)) == 1
 
 
 def test_the_configuration_is_a_proposal_for_production(
@@ -154,6 +152,19 @@ def test_ctrl_c_ends_a_trial_with_the_report_so_far(tmp_path: Path) -> None:
     assert stopped.code == 130, stopped.output + stopped.error
     assert "stopped before the end of the file" in stopped.output
     assert "stopped before the end of the file" in stopped.page
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_file_that_is_changed_while_it_is_read_is_named_in_the_report(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "sorter.csv", rows(2_000))
+    # Slow enough that rows are left when the first lines of progress come.
+    with started(tmp_path, "sorter.csv", "--labels", "10", "--rate", "400") as process:
+        before = lines_until(process, r"of 2,000 rows")
+        write_csv(path, rows(200))
+        tried = finished(process, tmp_path, before)
+    assert tried.code == 0, tried.output + tried.error
+    assert "sorter.csv was changed while it was read" in tried.output
+    assert "sorter.csv was changed while it was read" in tried.page
 
 
 @pytest.mark.usefixtures("servers")
@@ -244,6 +255,20 @@ def test_what_is_wrong_is_said_before_a_server_starts(
     assert code == 2
     assert problem in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"sorter.csv"}
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_file_without_ids_is_tried_and_nothing_is_wrapped_in_a_pipe(tmp_path: Path) -> None:
+    found = [{name: cell for name, cell in row.items() if name != "item_id"} for row in rows(300)]
+    write_csv(tmp_path / "sorter.csv", found)
+    with started(tmp_path, "sorter.csv", "--labels", "1", columns=None) as process:
+        tried = finished(process, tmp_path)
+    assert tried.code == 0, tried.output + tried.error
+    assert "No command sends this file: no column names the item of each row" in tried.output
+    assert "1 of a budget of 1" in tried.output
+    assert "labels drawn at random  not compared" in tried.output
+    heading = r"^group +share +labels +accuracy +95% interval +truth +inside$"
+    assert re.search(heading, tried.output, re.MULTILINE)
 
 
 def test_a_pipe_is_refused_as_the_file_is_read_twice(capsys: pytest.CaptureFixture[str]) -> None:

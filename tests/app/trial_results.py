@@ -38,5 +38,5 @@ def result(*groups: TrialGroup, cost: float | None = None) -> TrialResult:
         next=NextSteps(
             "trial.yaml", ["weakest-region: 9 labels a day"], ["credence check --config trial.yaml"]
         ),
-        random=[RandomLabels("region", "south", 0.1, labels=100, needed=[180, 200, None], most=2_000)],
+        random=RandomLabels("region south", 40, labels=100, needed=[180, 200, 240]),
     )

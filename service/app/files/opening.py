@@ -15,6 +15,8 @@ from service.app.files.npz_rows import npz_table
 from service.app.files.parquet_rows import parquet_table
 from service.app.files.rows import Row, Table, UnusableFileError
 from service.app.files.text_rows import csv_table, jsonl_table
+from service.app.plain_text import plain
+from service.domain.errors import ConfigurationError
 
 Format = Literal["csv", "jsonl", "parquet", "npz"]
 
@@ -38,6 +40,26 @@ def format_of(path: str) -> Format | None:
     """The format that the name of a file says; None if it says none."""
     name = path.lower().removesuffix(".gz")
     return next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
+
+
+def chosen_format(path: str, given: Format | None) -> Format:
+    """The format that `--format` names, or else the name of the file.
+
+    Raises:
+        ConfigurationError: neither names one.
+    """
+    if (kind := given or format_of(path)) is not None:
+        return kind
+    source = (
+        "standard input has no name that says a"
+        if path == STANDARD_INPUT
+        else f"{plain(path)}: its name says no"
+    )
+    problem = (
+        f"{source} format; add --format csv, jsonl, parquet or npz. For csv with "
+        "another delimiter than a comma add --delimiter, such as --delimiter tab"
+    )
+    raise ConfigurationError([("--format", problem)], "the command line")
 
 
 @contextmanager

@@ -16,6 +16,9 @@ from service.domain.errors import BadMessage
 _BOM = b"\xef\xbb\xbf"
 _OTHER_UNICODE = (b"\xff\xfe", b"\xfe\xff")
 
+_DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
+"""Delimiters that are usual, as an option of the command line names them."""
+
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -23,7 +26,7 @@ def csv_table(handle: BufferedReader, source: str, *, delimiter: str, row_bytes:
     """Rows of CSV text, whose first line names the columns.
 
     Raises:
-        UnusableFileError: there is no such line.
+        UnusableFileError: there is no such line, or another delimiter is in it.
     """
     _skip_mark(handle, source)
     lines = Lines(handle, row_bytes=row_bytes)
@@ -39,6 +42,13 @@ def csv_table(handle: BufferedReader, source: str, *, delimiter: str, row_bytes:
         raise UnusableFileError(source, "the line that names the columns is not UTF-8")
     if not any(columns):
         raise UnusableFileError(source, "there is no line that names the columns; the first line must")
+    if len(columns) == 1 and (other := next((each for each in _DELIMITERS if each in columns[0]), None)):
+        name = _DELIMITERS[other]
+        raise UnusableFileError(
+            source,
+            f"the first line names one column only, with {name} in its name; if that is the delimiter, add "
+            f"--delimiter {name}",
+        )
     return Table(columns, _csv_rows(reader, lines, columns, source))
 
 

@@ -18,6 +18,9 @@ from service.domain.errors import ConfigurationError
 MOST_NUMBERS: Final = 20
 """Different numbers of a column that is still an attribute; more are a quantity, not a kind."""
 
+MOST_CODES: Final = 8
+"""Different numbers of a column that gets labels of its own by default; more are rather a quantity."""
+
 MOST_GROUPS: Final = 1_000
 """Values of an attribute that have groups of their own, by default (`bounds.attribute_values`)."""
 
@@ -43,6 +46,7 @@ class Attribute:
         column: of the file.
         groups: number of groups in the sample, that of missing values included.
         why: it is an attribute.
+        is_quantity: whether its values are numbers, too many for codes, and nobody named the column.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Attribute:
     column: str
     groups: int
     why: str
+    is_quantity: bool
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,8 @@ def _attribute(column: ColumnProfile, names: _Names, why: str) -> Attribute:
     groups = column.distinct + (column.filled < column.rows)
     described = f"{_described(column)}{'; ' if why else ''}{why}"
     name, grouping = names.of(column.name)
-    return Attribute(name, grouping, column.name, groups, described)
+    is_quantity = column.numbers is not None and column.distinct > MOST_CODES and not why
+    return Attribute(name, grouping, column.name, groups, described, is_quantity)
 
 
 def _described(column: ColumnProfile) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 from service.app.files.columns import listed, plain_name
 from service.app.proposal.attributes import (
     CLASS_GROUPING,
+    MOST_CODES,
     Attribute,
     Attributes,
     find_attributes,
@@ -43,6 +44,10 @@ _ALSO_SETS: Final = (
 _TOO_MANY: Final = (
     "The labels of each assessment count in all groupings, so remove assessments if they are too many; "
     "--labels-per-day N limits them."
+)
+_QUANTITY: Final = (
+    f"numbers with more than {MOST_CODES} values, as of a quantity, which a few ranges would split better; "
+    "if they are codes, name the column with --attributes"
 )
 _DEFAULTS: Final = "Keys that are not here have their defaults: docs/configuration.md"
 
@@ -200,8 +205,11 @@ def _budgets(
     model = memory.settings.models[name]
     groups = {CLASS_GROUPING: classes} | {each.grouping: each.groups for each in memory.attributes}
     arithmetic = FallArithmetic(model, drop=wishes.detect, threshold=threshold)
+    quantities = {each.grouping for each in memory.attributes if each.is_quantity}
     proposed = [
-        propose_budget(arithmetic, groups=count, is_attribute=grouping != CLASS_GROUPING)
+        LabelBudget(None, _QUANTITY)
+        if grouping in quantities
+        else propose_budget(arithmetic, groups=count, is_attribute=grouping != CLASS_GROUPING)
         for grouping, count in groups.items()
     ]
     budgets = dict(zip(groups, within_limit(proposed, wishes.labels_per_day), strict=True))

@@ -13,6 +13,12 @@ from service.demo.desk import Desk
 TICK_SECONDS: Final = 1.0
 """Time between two rounds, in which labels are requested."""
 
+FEWEST_LABELS: Final = 200
+"""Labels of a trial by default, and of one in which a person labels."""
+
+_LABELS_OF_GROUPING = 60
+"""Labels for each grouping by default: with them, most planted weak groups are reported (docs/try.md)."""
+
 _LEAST_ROUNDS = 20
 """Rounds over which the labels are spread at least, so that each is chosen knowing those before it."""
 
@@ -22,6 +28,28 @@ _SECONDS = 3_600.0
 _SEED = 1
 _LEASE_SECONDS = 60.0
 _PERSON_LEASE_SECONDS = 3_600.0
+
+
+def default_labels(proposal: Proposal, *, is_answered: bool) -> int:
+    """Labels of a trial: as many as its groupings take, if true classes answer; a person gives fewer."""
+    assessments = proposal.settings.models[proposal.model].assessments
+    return max(FEWEST_LABELS, _LABELS_OF_GROUPING * len(assessments)) if is_answered else FEWEST_LABELS
+
+
+def trial_assessments(
+    proposed: Mapping[str, Mapping[str, Any]], *, labels: int, lease_seconds: float
+) -> dict[str, Any]:
+    """Proposed assessments with one budget together, in the proportions of their proposed budgets."""
+    shares = split(labels, {name: each["budget"]["labels"] for name, each in proposed.items()})
+    return {
+        name: {
+            **proposed[name],
+            "budget": {"labels": count},
+            "max_in_flight": -(-count // _LEAST_ROUNDS),
+            "lease_seconds": lease_seconds,
+        }
+        for name, count in shares.items()
+    }
 
 
 def trial_configuration(
@@ -40,17 +68,8 @@ def trial_configuration(
     content |= places.configuration(seconds=_SECONDS, seed=_SEED)
     content["schedule"] = {"tick_seconds": TICK_SECONDS}
     lease_seconds = _PERSON_LEASE_SECONDS if desk else _LEASE_SECONDS + 2 * delay_seconds
-    assessments = content["models"][proposal.model]["assessments"]
-    shares = split(labels, {name: each["budget"]["labels"] for name, each in assessments.items()})
-    content["models"][proposal.model]["assessments"] = {
-        name: {
-            **assessments[name],
-            "budget": {"labels": count},
-            "max_in_flight": -(-count // _LEAST_ROUNDS),
-            "lease_seconds": lease_seconds,
-        }
-        for name, count in shares.items()
-    }
+    model = content["models"][proposal.model]
+    model["assessments"] = trial_assessments(model["assessments"], labels=labels, lease_seconds=lease_seconds)
     return content if desk is None else content | desk.settings
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from service.app.trial.results import TrialGroup, TrialResult
-from service.app.trial.terminal import CHANGED, TRUTH, figures, inside_cell, truth_cell
+from service.app.trial.terminal import CHANGED, E_VALUE, TRUTH, figures, inside_cell, truth_cell
 from service.domain.groupings import ALL
 
 _STYLE: Final = Path(__file__).with_name("report.css")
-_WIDTH: Final = 240.0
+_WIDTH: Final = 180.0
 _HEIGHT: Final = 18.0
 _MARGIN: Final = 5.0
 """Of the picture of an interval, in pixels."""
@@ -27,7 +27,7 @@ def html_report(result: TrialResult) -> str:
         f"<h1>{escape(title)}</h1>",
         f'<p class="lead">Model {escape(result.model)}, {made}. {escape(_lead(result))}</p>',
         _section("In figures", _figures(result)),
-        *([_section("Groups that Credence reports", _list(result.reports))] if result.reports else []),
+        *([_section("Groups that Credence reports", _reports(result))] if result.reports else []),
         _section("What is compared", f"<p>{escape(TRUTH)}</p>{_legend(result)}"),
         *(_section(_heading(name), _table(name, groups, result)) for name, groups in result.groups.items()),
         _section("Rows that were left out", _problems(result)),
@@ -49,6 +49,10 @@ def html_report(result: TrialResult) -> str:
 
 def _section(heading: str, content: str) -> str:
     return f"<section>\n<h2>{escape(heading)}</h2>\n{content}\n</section>"
+
+
+def _reports(result: TrialResult) -> str:
+    return _list(result.reports) + (f"<p>{escape(E_VALUE)}</p>" if result.has_e_value else "")
 
 
 def _lead(result: TrialResult) -> str:
@@ -172,6 +176,7 @@ def _next(result: TrialResult) -> str:
         "this file; every key has a comment that says why. It requests labels for:</p>"
         f"{_list(steps.assessments)}<p>Name your Kafka and Redis in it, then run:</p>"
         f'<pre tabindex="0"><code>{commands}</code></pre>'
+        + (f"<p>{escape(steps.note)}</p>" if steps.note else "")
     )
 
 

@@ -1,74 +1,50 @@
-"""What labels drawn at random would have cost, from replays of the rows that a trial has streamed."""
+"""What labels drawn at random would have cost, from random orders of the rows that a trial has streamed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from service.app.trial.ledger import Ledger
 from service.app.trial.results import RandomLabels, TrialGroup
-from service.demo.random_sampling import MOST_TIMES_AS_MANY, Population, fewest_labels
-from service.domain.arrays import Indices
 
-_REPLAYS: Final = 10
+_ORDERS: Final = 100
+
+FEWEST_LABELS: Final = 10
+"""Labels of the group from which on random ones are compared; with fewer, chance decides how many."""
 
 
-def random_labels(
-    ledger: Ledger,
-    labelled: Sequence[str],
-    groups: Sequence[TrialGroup],
-    grouping: str,
-) -> RandomLabels | None:
-    """Random labels with which the interval of the group with the lowest estimate is no wider.
+def random_labels(ledger: Ledger, labelled: Sequence[str], lowest: TrialGroup | None) -> RandomLabels | None:
+    """Labels drawn at random until the group with the lowest estimate has as many as it has from Credence.
 
-    Both intervals are made by the same statistics, in which each label counts once and none is forgotten,
-    from true classes without noise: that of the items which Credence chose, and those of items drawn from all
-    rows with a true class, without replacement.
+    The same number of labels of the group gives about the same interval, whoever chose them. Rows with a true
+    class are drawn without replacement.
 
     Args:
         ledger: of the rows.
         labelled: items that Credence requested and got a label of.
-        groups: of the grouping.
-        grouping: that an assessment requests labels for.
+        lowest: the group.
 
     Returns:
-        None if nothing can be compared.
+        None if it has too few labels to compare.
     """
-    known = np.flatnonzero(ledger.has_truth)
-    chosen = _positions(known, ledger.rows_of(labelled))
-    if not len(chosen) or not groups:
+    if lowest is None:
         return None
-    weakest = min(groups, key=lambda each: each.reading.mean).reading.group
-    members = ledger.members(grouping)
-    if weakest not in members.names:
+    members = ledger.members(lowest.reading.grouping)
+    if lowest.reading.group not in members.names:
         return None
-    population = Population.of(
-        members.groups[known],
-        ledger.scores[known],
-        ledger.correct[known],
-        weights=np.ones(len(known)),
-        group_count=len(members.names),
-    )
-    group = members.names.index(weakest)
-    width = population.width(chosen, group)
-    most = min(MOST_TIMES_AS_MANY * len(chosen), len(known))
-    needed = list(_replays(population, group, width=width, most=most))
-    return RandomLabels(grouping, weakest, width, len(chosen), needed, most)
-
-
-def _replays(population: Population, group: int, *, width: float, most: int) -> Iterator[int | None]:
-    everything = np.ones(most, dtype=np.bool_)
-    for seed in range(_REPLAYS):
-        rng = np.random.default_rng(seed)
-        drawn = rng.choice(len(population.cells), size=most, replace=False)
-        yield fewest_labels(population, drawn, everything, group=group, width=width)
-
-
-def _positions(known: Indices, rows: Indices) -> Indices:
-    """Positions among the ascending `known` of those rows that are known."""
-    at = np.searchsorted(known, rows)
-    is_known = (at < len(known)) & (known[np.minimum(at, len(known) - 1)] == rows) if len(known) else at < 0
-    found: Indices = at[is_known]
-    return found
+    has_truth = ledger.has_truth
+    chosen = ledger.rows_of(labelled)
+    chosen = chosen[has_truth[chosen]]
+    is_of_group = members.groups == members.names.index(lowest.reading.group)
+    own = int(np.count_nonzero(is_of_group[chosen]))
+    if own < FEWEST_LABELS:
+        return None
+    drawable = is_of_group[has_truth]
+    needed = [
+        int(np.flatnonzero(np.random.default_rng(seed).permutation(drawable))[own - 1]) + 1
+        for seed in range(_ORDERS)
+    ]
+    return RandomLabels(lowest.name, own, len(chosen), needed)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from service.app.plain_text import plain
 from service.app.trial.answers import Answering
 from service.app.trial.ledger import FileTruth, Ledger
 from service.app.trial.readings import Readings
 from service.demo.metrics import GroupReading
-from service.demo.report import GroupResult, misses_in_runs, times_as_many
+from service.demo.report import GroupResult, misses_in_runs
 from service.domain.groupings import ALL, GroupingKind
 from service.serving.documents.group_measures import GroupState
 from service.serving.documents.models import ModelState
@@ -59,34 +61,30 @@ class TrialGroup:
 
 @dataclass(frozen=True)
 class RandomLabels:
-    """What labels drawn at random would have cost, for one grouping.
+    """What labels drawn at random would have cost, for as many labels of one group.
 
     Attributes:
-        grouping: whose least accurate group is looked for.
-        group: that has the lowest estimate.
-        width: of its interval, from the labels that Credence chose.
+        group: for people.
+        own: labels of it among those that Credence chose.
         labels: that Credence used, for all groupings together.
-        needed: random labels with which its interval is no wider, by replay; None where `most` were too few.
-        most: where the search ended.
+        needed: random labels until the group has as many, in each random order.
     """
 
-    grouping: str
     group: str
-    width: float
+    own: int
     labels: int
-    needed: Sequence[int | None]
-    most: int
-
-    @property
-    def median(self) -> float:
-        """Of the labels needed; infinite if half of the replays did not get there."""
-        return statistics.median(float("inf") if each is None else each for each in self.needed)
+    needed: Sequence[int]
 
     def sentence(self, cost: float | None) -> str:
         """The same for people; with the cost of a label, that of all."""
-        text = times_as_many(self.needed, labels=self.labels, most=self.most)
+        median = statistics.median(self.needed)
+        low, high = np.quantile(self.needed, [0.05, 0.95])
+        text = (
+            f"{median:,.0f} until {self.group} has {self.own:,} labels, as it has of these {self.labels:,} "
+            f"(90% of random orders: {low:,.0f} to {high:,.0f})"
+        )
         if cost is not None:
-            text += f"; {cost * min(self.median, self.most):,.2f} instead of {cost * self.labels:,.2f}"
+            text += f"; {cost * median:,.2f} instead of {cost * self.labels:,.2f}"
         return text
 
 
@@ -138,11 +136,13 @@ class NextSteps:
         configuration: path of the proposal.
         assessments: what it requests labels for, in sentences.
         commands: to run, in order.
+        note: why none of them sends the file; empty if one does.
     """
 
     configuration: str
     assessments: Sequence[str]
     commands: Sequence[str]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,13 +167,23 @@ class TrialResult:
     rows: RowCounts
     labels: LabelCounts
     next: NextSteps
-    random: Sequence[RandomLabels] = field(default=())
+    random: RandomLabels | None = None
+
+    @property
+    def has_e_value(self) -> bool:
+        """Whether a report is confirmed by an e-value."""
+        return any("e-value" in report for report in self.reports)
 
     @property
     def compared(self) -> list[GroupResult]:
         """All groups whose truth is known."""
         every = (group.compared for groups in self.groups.values() for group in groups)
         return [each for each in every if each is not None]
+
+    @property
+    def lowest(self) -> TrialGroup | None:
+        """The group with the lowest estimate; None without groups."""
+        return lowest_of(self.groups)
 
     @property
     def coverage(self) -> str:
@@ -186,6 +196,12 @@ class TrialResult:
         if self.labels.answering is not None and self.labels.answering.noise:
             return f"{found}; wrong labels (--noise) were taken for the truth, so more miss it"
         return f"{found}{misses_in_runs(compared)}"
+
+
+def lowest_of(groups: Mapping[str, Sequence[TrialGroup]]) -> TrialGroup | None:
+    """The group with the lowest estimate in any grouping but that of all traffic; None without groups."""
+    every = [group for name, of in groups.items() if name != ALL for group in of]
+    return min(every, key=lambda each: each.reading.mean, default=None)
 
 
 def read_groups(readings: Readings, state: ModelState, ledger: Ledger) -> dict[str, list[TrialGroup]]:

@@ -44,6 +44,7 @@ class TrialRows:
     Attributes:
         ledger: what was made.
         item_note: why the column of items is not used, in a sentence; empty if it is.
+        truth_note: how many rows are left out as they have no true class, and what follows; empty if none is.
     """
 
     def __init__(self, settings: Settings, proposal: Proposal, profile: Profile, *, shows_rows: bool) -> None:
@@ -56,6 +57,7 @@ class TrialRows:
             column = plain_name(self._item)
             self.item_note = f"Values of {column} repeat, so the number of each row names its item instead."
             self._item = ""
+        self.truth_note = _truth_note(profile, self._truth)
         self._shown = _shown_columns(proposal, profile) if shows_rows else ()
         own = [each for each in proposal.renamed if not each.startswith((f"{_ITEM}=", f"{_TIME}="))]
         renamed = [*own, f"{_TIME}="]
@@ -85,7 +87,8 @@ class TrialRows:
         """
         added = [name for name, is_added in ((_ITEM, not self._item), ("payload", self._shown)) if is_added]
         columns = None if table.columns is None else list(dict.fromkeys([*table.columns, *added]))
-        completed = Table(columns, map(self._completed, table.rows, repeat(table.unit)), table.unit)
+        rows = filter(self._is_tried, table.rows)
+        completed = Table(columns, map(self._completed, rows, repeat(table.unit)), table.unit)
         self._rows.begin(completed, source)
         return completed
 
@@ -98,7 +101,14 @@ class TrialRows:
 
     def notes(self) -> list[str]:
         """What the user should know of the file, in sentences."""
-        return [*([self.item_note] if self.item_note else []), *self._rows.notes()]
+        return [*filter(None, (self.item_note, self.truth_note)), *self._rows.notes()]
+
+    def _is_tried(self, row: Row) -> bool:
+        """Whether a request for the row can be answered, as far as the file decides that.
+
+        Requests for other rows would use labels up without an answer.
+        """
+        return not self._truth or row.problem is not None or row.cells.get(self._truth) is not None
 
     def _completed(self, row: Row, unit: str) -> Row:
         """A row with an id of its item, and with what a labeller sees."""
@@ -169,6 +179,27 @@ class _Groups:
             for name, column in zip(self._attributes, columns, strict=True):
                 found[name] = [MISSING if value is None else escape_reserved(value) for value in column]
         return found
+
+
+def has_truth(proposal: Proposal) -> bool:
+    """Whether the file has a column of true classes, which answers requests."""
+    return bool(proposal.roles.fields["true_class"])
+
+
+def answerable_rows(profile: Profile, proposal: Proposal) -> int:
+    """Rows that a label can be requested of: those with a true class if the file has these, else all."""
+    column = proposal.roles.fields["true_class"].column
+    return profile.columns[column].filled if column else profile.rows
+
+
+def _truth_note(profile: Profile, column: str) -> str:
+    if not column or (without := profile.rows - profile.columns[column].filled) == 0:
+        return ""
+    return (
+        f"{without:,} of {profile.rows:,} rows have no true class, so nothing can answer a request for them. "
+        "They are left out, and all estimates and shares are of the others. If these are not a random part "
+        "of the traffic, its accuracy may be another. To try all rows, label yourself: --truth ''."
+    )
 
 
 def _shown_columns(proposal: Proposal, profile: Profile) -> list[str]:

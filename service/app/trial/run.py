@@ -19,6 +19,7 @@ from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
 from service.app.trial.answers import Answering, TruthLabeller, truth_plan
 from service.app.trial.configuration import trial_configuration
+from service.app.trial.file_stamp import FileStamp, stamp_of
 from service.app.trial.random_labels import random_labels
 from service.app.trial.readings import Readings
 from service.app.trial.results import (
@@ -28,9 +29,10 @@ from service.app.trial.results import (
     RowCounts,
     TrialGroup,
     TrialResult,
+    lowest_of,
     read_groups,
 )
-from service.app.trial.rows import TrialRows
+from service.app.trial.rows import TrialRows, answerable_rows, has_truth
 from service.app.trial.settling import Counts, Settling
 from service.app.trial.stream import Pace, stream_rows
 from service.app.trial.view import View
@@ -52,6 +54,7 @@ class TrialPlan:
 
     Attributes:
         path: of the file.
+        stamp: of the file, from before its profile was made.
         kind: its format.
         delimiter: between the cells of CSV.
         row_bytes: longest row.
@@ -66,6 +69,7 @@ class TrialPlan:
     """
 
     path: str
+    stamp: FileStamp | None
     kind: Format
     delimiter: str
     row_bytes: int
@@ -77,11 +81,6 @@ class TrialPlan:
     answering: Answering
     cost: float | None
     next: NextSteps
-
-    @property
-    def has_truth(self) -> bool:
-        """Whether the file has a column of true classes."""
-        return bool(self.proposal.roles.fields["true_class"])
 
     @property
     def truth_hint(self) -> str:
@@ -99,11 +98,12 @@ class Trial:
 
     def __init__(self, plan: TrialPlan, stage: Stage) -> None:
         self._plan, self._stage = plan, stage
-        self._desk = None if plan.has_truth else Desk()
+        self._desk = None if has_truth(plan.proposal) else Desk()
         self._readings = Readings(stage.http_port, plan.proposal.model)
         self._state: ModelState | None = None
         self._read_at = -_READING_SECONDS
         self._is_whole = False
+        self._change_note = ""
         self._streamed_seconds = 0.0
         self._rows: TrialRows
         self._report: Report
@@ -120,11 +120,11 @@ class Trial:
             stage.print_address()
             self._print_page()
             self._rows = TrialRows(settings, plan.proposal, plan.profile, shows_rows=self._desk is not None)
-            if self._rows.item_note:
-                stage.print(self._rows.item_note)
+            for note in filter(None, (self._rows.item_note, self._rows.truth_note)):
+                stage.print(note)
             self._start_labeller(settings, stack)
             try:
-                with View(stage.console, rows=_rows_of(plan.profile), labels=plan.labels) as view:
+                with View(stage.console, rows=_rows_of(plan), labels=plan.labels) as view:
                     self._stream(settings, children, view)
                     self._settle(children, view)
             except Stopped:
@@ -205,6 +205,12 @@ class Trial:
                 self._look(children, view)
         self._streamed_seconds = time.monotonic() - started
         self._is_whole = True
+        if stamp_of(plan.path) != plan.stamp:
+            self._change_note = (
+                f"{plan.source} was changed while it was read, so rows may be missing, or fit the proposal "
+                "badly. Try a copy of it."
+            )
+            self._stage.print(self._change_note)
 
     def _settle(self, children: Children, view: View) -> None:
         settling, sent = Settling(), len(self._rows.ledger)
@@ -240,7 +246,7 @@ class Trial:
             sent=len(self._rows.ledger),
             refused=dict(report.refused.most_common()),
             problems=report.problems,
-            notes=self._rows.notes(),
+            notes=[*filter(None, [self._change_note]), *self._rows.notes()],
             is_whole=self._is_whole,
             seconds=self._streamed_seconds,
         )
@@ -255,21 +261,15 @@ class Trial:
             rows=rows,
             labels=labels,
             next=plan.next,
-            random=self._random_labels(state, groups),
+            random=self._random_labels(groups),
         )
 
-    def _random_labels(
-        self, state: ModelState, groups: Mapping[str, Sequence[TrialGroup]]
-    ) -> list[RandomLabels]:
+    def _random_labels(self, groups: Mapping[str, Sequence[TrialGroup]]) -> RandomLabels | None:
         if self._labeller is None:
-            return []
+            return None
         labelled = self._labeller.labelled_items()
-        asked = dict.fromkeys(each.grouping for each in state.assessments if each.grouping in groups)
         with self._stage.console.status("Replaying the rows with labels drawn at random"):
-            found = [
-                random_labels(self._rows.ledger, labelled, groups[grouping], grouping) for grouping in asked
-            ]
-        return [each for each in found if each is not None]
+            return random_labels(self._rows.ledger, labelled, lowest_of(groups))
 
 
 def try_plan(plan: TrialPlan, console: Console) -> tuple[int, TrialResult | None]:
@@ -285,5 +285,6 @@ def try_plan(plan: TrialPlan, console: Console) -> tuple[int, TrialResult | None
     return code, found[0] if found else None
 
 
-def _rows_of(profile: Profile) -> int:
-    return profile.rows + profile.refused + profile.others
+def _rows_of(plan: TrialPlan) -> int:
+    profile = plan.profile
+    return answerable_rows(profile, plan.proposal) + profile.refused + profile.others

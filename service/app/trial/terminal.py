@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from service.app.plain_text import plain
+from service.app.trial.random_labels import FEWEST_LABELS
 from service.app.trial.results import FEWEST_ROWS, TrialGroup, TrialResult
-from service.domain.groupings import ALL
 from service.domain.times import duration
 
 _MOST_GROUPS: Final = 20
@@ -25,6 +25,14 @@ TRUTH: Final = (
     "in the order of the file, as predicted when they were streamed."
 )
 """What is compared with what."""
+
+
+E_VALUE: Final = (
+    "The e-value of a confirmed finding is the factor by which a bet against chance has multiplied its "
+    "stake. If there were nothing to find, it would ever reach 20 with a probability of at most 5%, however "
+    "often you look. A finding that is not confirmed has a posterior probability of 95% or more."
+)
+"""What *confirmed (e-value)* means, where a report says it."""
 
 
 CHANGED: Final = "* Credence found a change point of this group: its interval is about the rows since then."
@@ -44,6 +52,8 @@ def print_result(console: Console, result: TrialResult) -> None:
     console.print()
     for report in result.reports:
         _line(console, f"Reported: {plain(report)}")
+    if result.has_e_value:
+        _line(console, E_VALUE)
     if any(group.has_changed for groups in result.groups.values() for group in groups):
         _line(console, CHANGED)
     _line(console, TRUTH)
@@ -53,6 +63,8 @@ def print_result(console: Console, result: TrialResult) -> None:
     )
     for command in result.next.commands:
         _line(console, f"  {command}")
+    if result.next.note:
+        _line(console, result.next.note)
 
 
 def figures(result: TrialResult) -> list[tuple[str, str]]:
@@ -64,21 +76,21 @@ def figures(result: TrialResult) -> list[tuple[str, str]]:
     found = [
         ("rows streamed", f"{rows.sent:,} in {length}{speed}; {part}"),
         ("bad rows", bad_rows(result)),
-        ("labels", f"{labels.answered:,} of a budget of {labels.budget:,}, {_who(result)}{_skipped(result)}"),
+        ("labels", f"{labels.answered:,} of a budget of {labels.budget:,}, {_who(result)}"),
     ]
     if labels.cost is not None:
         found.append(("cost of labels", f"{labels.cost * labels.answered:,.2f} at {labels.cost:g} each"))
     found += [("groups reported", reported(result)), *_lowest(result), ("coverage", result.coverage)]
-    found += [
-        (
-            f"random labels for {each.grouping} {plain(each.group)}",
-            f"{each.sentence(labels.cost)}, for an interval {100 * each.width:.1f} points wide",
-        )
-        for each in result.random
-    ]
-    if not result.random:
-        found.append(("random labels", "not known without true classes of labelled rows"))
+    found.append(("labels drawn at random", _random(result)))
     return found
+
+
+def _random(result: TrialResult) -> str:
+    if result.random is not None:
+        return result.random.sentence(result.labels.cost)
+    if result.labels.answering is None:
+        return "not compared: that takes true classes of rows that you did not label"
+    return f"not compared: the group with the lowest estimate has fewer than {FEWEST_LABELS} labels"
 
 
 def reported(result: TrialResult) -> str:
@@ -109,23 +121,11 @@ def _who(result: TrialResult) -> str:
     return ", ".join(parts)
 
 
-def _skipped(result: TrialResult) -> str:
-    """Why there may be fewer labels than were requested."""
-    of_all = [group.file for group in result.groups.get(ALL, ()) if group.file is not None]
-    if result.labels.answering is None or not of_all or of_all[0].with_truth >= result.rows.sent:
-        return ""
-    return (
-        f"; {of_all[0].with_truth:,} of {result.rows.sent:,} rows have a true class, "
-        "and requests for the others were skipped"
-    )
-
-
 def _lowest(result: TrialResult) -> list[tuple[str, str]]:
     """The group with the lowest estimate, and what to do if it is open whether it is below the threshold."""
-    groups = [group for name, of in result.groups.items() if name != ALL for group in of]
-    if not groups:
+    lowest = result.lowest
+    if lowest is None:
         return []
-    lowest = min(groups, key=lambda each: each.reading.mean)
     reading = lowest.reading
     text = f"{lowest.name}: {reading.mean:.1%} ({reading.lower:.1%} to {reading.upper:.1%})"
     if result.threshold is not None and not lowest.is_below and reading.lower < result.threshold:
