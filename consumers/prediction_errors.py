@@ -8,7 +8,7 @@ from typing import Any
 
 from consumers.dead_letters import Rejected
 from consumers.formats.native import element_texts
-from consumers.formats.records import DecodedColumns, DecodedRecords, Format, native_text
+from consumers.formats.records import DecodedColumns, DecodedRecords, Formats, native_text
 from service.domain.errors import BadMessage
 
 Error = tuple[int, int | None, BadMessage]
@@ -30,9 +30,7 @@ def place_of(records: Sequence[Any], error: Error) -> Rejected:
     return Rejected(records[place], reason, index=element)
 
 
-def rejected(
-    records: Sequence[Any], errors: Sequence[Error], formats: Sequence[Format]
-) -> Iterator[Rejected]:
+def rejected(records: Sequence[Any], errors: Sequence[Error], formats: Formats) -> Iterator[Rejected]:
     """Refused messages with their texts; errors of one record follow one another."""
     for place, group in groupby(errors, key=lambda error: error[0]):
         record, of_record = records[place], list(group)

@@ -18,7 +18,7 @@ import numpy as np
 
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink
-from consumers.formats.records import Format, decode_parts
+from consumers.formats.records import Formats, decode_parts
 from consumers.ingest import ModelIngest
 from consumers.prediction_errors import Error, Part, error_of, place_of, rejected
 from consumers.prediction_times import arrival_times, prediction_times
@@ -97,7 +97,7 @@ class PredictionStep:
 
     models: Mapping[str, ModelIngest]
     _: KW_ONLY
-    formats: Sequence[Format]
+    formats: Formats
     dead_letters: DeadLetterSink
     bad_message_limit: BadMessageLimit
     metrics: PipelineMetrics

@@ -38,6 +38,9 @@ Format = Callable[[Headers, bytes], bytes | None]
 It raises `BadMessage` if nothing in the record can be used.
 """
 
+Formats = Sequence[Format] | MappedTopic
+"""How records that are not native are read: by the first format that accepts one, or all by a mapping."""
+
 
 @dataclass(frozen=True)
 class DecodedRecords:
@@ -126,9 +129,7 @@ class DecodedColumns:
         return {self.predictions.model: np.arange(len(self.predictions))}
 
 
-def decode_records(
-    records: Sequence[Any], *, message_bytes: int, formats: Sequence[Format]
-) -> DecodedRecords:
+def decode_records(records: Sequence[Any], *, message_bytes: int, formats: Formats) -> DecodedRecords:
     """Check the headers of a batch of Kafka records, and parse their values, of `message_bytes` at most."""
     values = [record.value or b"" for record in records]
     decoded = None if isinstance(formats, MappedTopic) else _decode_alone(records, values, message_bytes)
@@ -155,7 +156,7 @@ def _decode_alone(
 
 
 def decode_parts(
-    records: Sequence[Any], *, message_bytes: int, formats: Sequence[Format]
+    records: Sequence[Any], *, message_bytes: int, formats: Formats
 ) -> list[DecodedRecords | DecodedColumns]:
     """The same, in order, with valid records of a columnar format as columns, as many together as can be.
 
@@ -185,7 +186,7 @@ def decode_parts(
 
 
 def _decode_each(
-    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Sequence[Format]
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Formats
 ) -> DecodedRecords:
     predictions: list[WirePrediction] = []
     places: list[int] = []
@@ -217,7 +218,7 @@ def _decode_each(
     return DecodedRecords(predictions, places, elements, errors)
 
 
-def native_text(record: Any, formats: Sequence[Format]) -> bytes:
+def native_text(record: Any, formats: Formats) -> bytes:
     """A record's value as native JSON: one prediction, or an array of them, none of which is validated yet.
 
     Raises:

@@ -11,7 +11,7 @@ from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.mapping import RecordMapper
 from consumers.formats.messages import TopicMessages
 from consumers.formats.open_inference import OpenInference
-from consumers.formats.records import Format
+from consumers.formats.records import Formats
 from consumers.formats.registered import RegisteredValues
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
@@ -22,8 +22,8 @@ from service.kafka.schema_registry import SchemaRegistry
 _PACKAGES = ("fastavro", "google.protobuf", "grpc_tools")
 
 
-def prediction_formats(settings: Settings, *, any_model: bool = False) -> list[Format]:
-    """Formats of predictions besides the native one; the first that accepts a record decodes it.
+def prediction_formats(settings: Settings, *, any_model: bool = False) -> Formats:
+    """How records of predictions are read besides native ones.
 
     With `any_model`, inference responses of models that are not configured are read too.
 
@@ -33,13 +33,12 @@ def prediction_formats(settings: Settings, *, any_model: bool = False) -> list[F
     tensors = {name: model.tensors for name, model in settings.models.items()}
     responses = OpenInference(tensors, any_model=any_model)
     mapping = settings.kafka.mapping
-    messages = TopicMessages(
-        PREDICTION_TYPE,
-        registered=_registered(settings),
-        mapper=None if mapping is None else _mapper(settings, mapping.mapping()),
-        formats=[responses] if mapping is None else [],
-    )
-    return [arrow_rows, messages, responses] if mapping is None else MappedTopic(messages.rewrite)
+    registered = _registered(settings)
+    if mapping is not None:
+        mapper = _mapper(settings, mapping.mapping())
+        return MappedTopic(TopicMessages(PREDICTION_TYPE, registered=registered, mapper=mapper).rewrite)
+    messages = TopicMessages(PREDICTION_TYPE, registered=registered, formats=[responses])
+    return [arrow_rows, messages, responses]
 
 
 def label_text(settings: Settings) -> Callable[[Any], bytes]:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from consumers.formats.native import WirePrediction, decode_attributes
-from consumers.formats.records import DecodedRecords, Format, decode_records
+from consumers.formats.records import DecodedRecords, Formats, decode_records
 from consumers.prediction_times import prediction_times
 from consumers.validation import PredictionChecks
 from service.app.format_wiring import prediction_formats
@@ -53,7 +53,7 @@ class _Found:
 class _Sampler:
     """Reads records as the consumer does, up to what depends on Redis."""
 
-    def __init__(self, settings: Settings, formats: Sequence[Format]) -> None:
+    def __init__(self, settings: Settings, formats: Formats) -> None:
         self._bounds = settings.bounds
         self._formats = formats
         self._classes = {name: model.classes for name, model in settings.models.items()}

@@ -9,7 +9,7 @@ from kafka import TopicPartition
 from kafka.errors import UnknownTopicOrPartitionError
 
 from consumers.formats.native import WirePrediction, decode_attributes
-from consumers.formats.records import Format, decode_records
+from consumers.formats.records import Formats, decode_records
 from service.app.files.columns import ATTRIBUTE, VOTE
 from service.app.files.rows import Row, Table
 from service.domain.errors import BadMessage, Refused, Unavailable
@@ -20,9 +20,7 @@ _MOST_POLLS = 40
 """Polls without an answer, after which Kafka counts as unavailable."""
 
 
-def topic_table(
-    consumer: Any, topic: str, *, records: int, message_bytes: int, formats: Sequence[Format]
-) -> Table:
+def topic_table(consumer: Any, topic: str, *, records: int, message_bytes: int, formats: Formats) -> Table:
     """Predictions of the newest records, read by a consumer without a group; it commits nothing.
 
     Args:
@@ -97,7 +95,7 @@ def _shares(available: Mapping[TopicPartition, int], records: int) -> dict[Topic
     return shares
 
 
-def _rows(batches: Iterable[list[Any]], message_bytes: int, formats: Sequence[Format]) -> Iterator[Row]:
+def _rows(batches: Iterable[list[Any]], message_bytes: int, formats: Formats) -> Iterator[Row]:
     number = 0
     for batch in batches:
         for made in _decoded(batch, message_bytes, formats):
@@ -126,7 +124,7 @@ def _batches(consumer: Any, tp: TopicPartition, start: int, end: int) -> Iterato
 
 
 def _decoded(
-    records: Sequence[Any], message_bytes: int, formats: Sequence[Format]
+    records: Sequence[Any], message_bytes: int, formats: Formats
 ) -> Iterator[tuple[WirePrediction, int] | BadMessage]:
     decoded = decode_records(records, message_bytes=message_bytes, formats=formats)
     for at, prediction in zip(decoded.places, decoded.predictions, strict=True):
