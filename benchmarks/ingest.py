@@ -13,12 +13,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.readers import Reader, Reading, read
-from benchmarks.streams import STREAMS, Stream, create_topics, produce
+from benchmarks.schema_registry import schema_registry
+from benchmarks.streams import AVRO_SCHEMA, STREAMS, Stream, create_topics, produce
 from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 
 PARTITIONS = 2
@@ -77,11 +79,12 @@ def measure(stream: Stream, predictions: int, turns: int, bootstrap_servers: str
     create_topics(bootstrap_servers, [topic, f"{topic}.dead"], partitions=PARTITIONS)
     records, size = produce(bootstrap_servers, topic, stream.values(predictions), partitions=PARTITIONS)
     readings: dict[str, list[Reading]] = {reader: [] for reader in READERS}
-    for _ in range(turns):
-        for reader in READERS:
-            with EmbeddedRedis() as redis:
-                settings = settings_of(stream, bootstrap_servers, topic, redis.url)
-                readings[reader].append(read(reader, settings, predictions, stream.packed))
+    for _, reader in product(range(turns), READERS):
+        with EmbeddedRedis() as redis, schema_registry(AVRO_SCHEMA) as registry:
+            settings = settings_of(stream, bootstrap_servers, topic, redis.url)
+            if stream.form == "avro":
+                settings["kafka"]["schema_registry"] = {"url": registry}
+            readings[reader].append(read(reader, settings, predictions, stream.packed))
     return {
         "stream": stream.name,
         "record_bytes": size / records,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import SEEK_END, BytesIO
 from itertools import islice
-from typing import Any
+from typing import Any, Final, Literal
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 from kafka import KafkaAdminClient, KafkaProducer
@@ -17,6 +19,21 @@ from kafka.admin import NewTopic
 from service.domain.arrays import Floats, Indices
 
 BEGAN = 1_800_000_000.0
+AVRO_ID: Final = 1
+AVRO_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "record",
+    "name": "Prediction",
+    "fields": [
+        {"name": "model", "type": "string"},
+        {"name": "item_id", "type": "string"},
+        {"name": "predicted_class", "type": "string"},
+        {"name": "score", "type": "double"},
+        {"name": "attributes", "type": {"type": "map", "values": "string"}},
+        {"name": "time", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    ],
+}
+_AVRO: Final = fastavro.parse_schema(dict(AVRO_SCHEMA))
+
 _CAMERAS = ("dock", "gate")
 _REGIONS = ("af", "ap", "eu", "sa", "us")
 _CHUNK = 1_000
@@ -35,8 +52,8 @@ class Stream:
         name: in the tables.
         classes: of the model.
         packed: predictions in one record.
-        inference: whether these are the rows of a response of a model server.
-        arrow: whether records are in Arrow's streaming format.
+        form: of a record: native JSON, the response of a model server, Arrow's streaming format, or Avro as
+            it is written with a schema registry.
         spread: whether they carry class probabilities.
         attributes: number of values of every attribute, which are correlated, and whose traffic follows
             Zipf's law. Without any there are a camera and a region.
@@ -45,8 +62,7 @@ class Stream:
     name: str
     classes: int = 10
     packed: int = 1
-    inference: bool = False
-    arrow: bool = False
+    form: Literal["json", "response", "arrow", "avro"] = "json"
     spread: bool = False
     attributes: tuple[int, ...] = ()
 
@@ -68,19 +84,14 @@ class Stream:
     def values(self, predictions: int) -> Iterator[bytes]:
         """Values of the records of so many predictions, with ever-new item ids."""
         elements = self._elements(predictions)
-        if self.inference:
-            while rows := list(islice(elements, self.packed)):
-                yield _response([json.loads(row) for row in rows])
-            return
-        if self.arrow:
-            while rows := list(islice(elements, self.packed)):
-                yield _arrow_stream([json.loads(row) for row in rows])
-            return
-        if self.packed == 1:
+        if self.form == "json" and self.packed == 1:
             yield from elements
             return
         while batch := list(islice(elements, self.packed)):
-            yield b"[" + b",".join(batch) + b"]"
+            if self.form == "json":
+                yield b"[" + b",".join(batch) + b"]"
+            else:
+                yield _WRITERS[self.form]([json.loads(row) for row in batch])
 
     def _elements(self, predictions: int) -> Iterator[bytes]:
         rng = np.random.default_rng(1)
@@ -185,16 +196,34 @@ def _arrow_stream(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return written
 
 
+def _avro_value(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """The one row as Avro, under the id of `AVRO_SCHEMA`."""
+    [row] = rows
+    stream = BytesIO(b"\0" + AVRO_ID.to_bytes(4))
+    stream.seek(0, SEEK_END)
+    time = datetime.fromisoformat(row["time"])
+    fastavro.schemaless_writer(stream, _AVRO, {**row, "time": time})
+    return stream.getvalue()
+
+
+_WRITERS: Final[Mapping[str, Callable[[Sequence[Mapping[str, Any]]], bytes]]] = {
+    "response": _response,
+    "arrow": _arrow_stream,
+    "avro": _avro_value,
+}
+
 SMALL = Stream("one in a record")
+AVRO = Stream("one in a record, Avro", form="avro")
 SPREAD = Stream("100 class probabilities", classes=100, spread=True)
 PACKED = Stream("100 in a record", packed=100)
-INFERENCE = Stream("100 in a response", packed=100, inference=True)
-ARROW = Stream("1,000 in an Arrow batch", packed=1_000, arrow=True, attributes=(2, 5, 10, 20, 50))
+INFERENCE = Stream("100 in a response", packed=100, form="response")
+ARROW = Stream("1,000 in an Arrow batch", packed=1_000, form="arrow", attributes=(2, 5, 10, 20, 50))
 WIDE = Stream("12 attributes", classes=2, attributes=(2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50))
 MANY_CLASSES = Stream("1,000 classes, 3 attributes", classes=1_000, attributes=(50, 20, 10))
 MANY_VALUES = Stream("10,000 values, 5 further attributes", attributes=(10_000, 2, 4, 8, 16, 32))
 STREAMS = {
     "small": SMALL,
+    "avro": AVRO,
     "spread": SPREAD,
     "packed": PACKED,
     "inference": INFERENCE,
