@@ -103,9 +103,9 @@ class Watched:
             draw_decay=0.0,
             marks=ShardMarks(self._model.drift.slots, enough=1),
         )
-        self._combinations = np.zeros(regions, np.intp)
+        self._values = np.zeros((regions, 0), np.intp)
         if self._space.attributes:
-            self._combinations[:] = self._book.add([[str(n) for n in range(regions)]])
+            self._values = self._book.values(np.array(self._book.add([[str(n) for n in range(regions)]])))
         self._ledger = OutcomeLedger(self._space)
         self._items: dict[int, tuple[PoolRecord, str]] = {}
         self._asked: set[int] = set()
@@ -124,7 +124,7 @@ class Watched:
         self._shard.add(
             Candidates(
                 book=self._book,
-                values=self._book.values(self._combinations[items.regions]),
+                values=self._values[items.regions],
                 classes=called,
                 bins=self._space.bins(scores),
                 scores=scores,
