@@ -44,6 +44,7 @@ class RedisRecorder:
     @contextmanager
     def running(self, user: str) -> Iterator[None]:
         """Take clients for this user's that are gone before it is known whose they are."""
+        self._catch_up()  # what came before is not this user's
         self._quick = user
         try:
             yield
