@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from consumers.formats.decode_errors import guarded
 from consumers.formats.native import WireLabel, decode_label
 from service.domain.errors import BadMessage
 from service.domain.label_signatures import verify
@@ -48,7 +49,7 @@ class LabelChecks:
         if len(value) > self.message_bytes:
             raise BadMessage("message_too_large", f"the value is over {self.message_bytes} bytes")
         vendor = verify(record.headers, value, self.label_keys) if self.label_keys else ""
-        label = decode_label(self.native_text(record))
+        label = decode_label(guarded(self.native_text, record))
         if label.model not in self.classes:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
         if label.true_class is not None and label.true_class not in self.classes[label.model]:

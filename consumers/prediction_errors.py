@@ -7,8 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from consumers.dead_letters import Rejected
-from consumers.formats.native import element_texts
-from consumers.formats.records import DecodedColumns, DecodedRecords, Formats, native_text
+from consumers.formats.records import DecodedColumns, DecodedRecords
 from service.domain.errors import BadMessage
 
 Error = tuple[int, int | None, BadMessage]
@@ -30,13 +29,16 @@ def place_of(records: Sequence[Any], error: Error) -> Rejected:
     return Rejected(records[place], reason, index=element)
 
 
-def rejected(records: Sequence[Any], errors: Sequence[Error], formats: Formats) -> Iterator[Rejected]:
-    """Refused messages with their texts; errors of one record follow one another."""
+def rejected(records: Sequence[Any], errors: Sequence[Error], part: Part) -> Iterator[Rejected]:
+    """Refused messages of a part with their texts; errors of one record follow one another.
+
+    Texts are those that were decoded: to decode a record again might give another result.
+    """
     for place, group in groupby(errors, key=lambda error: error[0]):
-        record, of_record = records[place], list(group)
+        of_record = list(group)
         # Once per record, which may hold very many bad elements.
-        has_elements = any(element is not None for _, element, _ in of_record)
-        texts = element_texts(native_text(record, formats)) if has_elements else ()
+        texts = iter(part.texts(place, [element for _, element, _ in of_record if element is not None]))
         for _, element, error in of_record:
-            text = None if element is None else bytes(texts[element])
-            yield Rejected(record, error, index=element, element=text)
+            yield Rejected(
+                records[place], error, index=element, element=None if element is None else next(texts)
+            )

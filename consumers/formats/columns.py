@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import accumulate
 from typing import overload
@@ -14,6 +15,7 @@ import numpy as np
 from consumers.formats.native import ABSENT, WirePrediction
 from service.domain.arrays import Bytes, Floats, Indices, Ints
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -136,6 +138,14 @@ class ModelColumns(Sequence[WirePrediction]):
             attributes=msgspec.Raw(_encode(present)) if present else ABSENT,
             payload_uri=self.payload_uris[row],
         )
+
+    def native(self, row: int) -> bytes:
+        """Native JSON of one prediction."""
+        found = msgspec.structs.asdict(self[row])
+        if np.isfinite(self.times[row]):
+            microseconds = round(float(self.times[row]) * 1e6)
+            found["time"] = (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+        return _encode({name: value for name, value in found.items() if value not in (None, ABSENT)})
 
     @cached_property
     def layout(self) -> tuple[str, int]:

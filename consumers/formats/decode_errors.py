@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from service.domain.errors import BadMessage
+from service.domain.errors import BadMessage, Unavailable
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 _QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 _PLACE = re.compile(r"(.*) - at `\$(?:\[[^\]]*\])?\.?(.*)`", re.DOTALL)
@@ -27,6 +32,28 @@ _PLAIN = {
     "Invalid RFC3339 encoded datetime": "expected a time in the format of RFC 3339",
     "Invalid enum value (value)": "expected one of the values of the contract",
 }
+
+
+def guarded(
+    decode: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+) -> _Result:
+    """What a decoder returns; whatever else it raises is the fault of the one record.
+
+    Decoders of libraries read what anybody may have sent. An error that no one thought of must not end the
+    process, which would read the same record again after every restart.
+
+    Raises:
+        BadMessage: the record cannot be used.
+        Unavailable: what the decoder needs cannot be asked now.
+    """
+    try:
+        return decode(*args, **kwargs)
+    except (BadMessage, Unavailable):
+        raise
+    except Exception as error:
+        # Its text may quote the record.
+        kind = type(error).__name__
+        raise BadMessage("malformed_record", f"the value cannot be decoded ({kind})") from error
 
 
 def not_json(error: Exception) -> BadMessage:

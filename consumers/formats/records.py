@@ -6,8 +6,8 @@ same: how it is decoded, what is refused and why, and what a dead letter contain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, repeat
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from consumers.formats.arrow import decode_columns
 from consumers.formats.columns import ModelColumns, Texts
+from consumers.formats.decode_errors import guarded
 from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.native import (
     Headers,
@@ -25,6 +26,7 @@ from consumers.formats.native import (
     decode_array,
     decode_prediction,
     decode_predictions,
+    element_texts,
 )
 from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
@@ -51,12 +53,14 @@ class DecodedRecords:
         places: index of the record of each [n].
         elements: position of each in its record's array or response; None where it is alone [n].
         errors: what could not be parsed, in order: index of the record, element, and why.
+        arrays: the native JSON of records that are arrays, by index.
     """
 
     predictions: list[WirePrediction]
     places: Sequence[int] | Indices
     elements: Sequence[int | None]
     errors: list[tuple[int, int | None, BadMessage]]
+    arrays: Mapping[int, bytes] = field(default_factory=dict, compare=False)
 
     def moved(self, by: int) -> DecodedRecords:
         """The same with an array of places, where so many records come before them."""
@@ -67,7 +71,13 @@ class DecodedRecords:
             places + by,
             self.elements,
             [(place + by, element, error) for place, element, error in self.errors],
+            {place + by: text for place, text in self.arrays.items()},
         )
+
+    def texts(self, place: int, elements: Sequence[int]) -> list[bytes]:
+        """Native JSON of some elements of the record at an index."""
+        found = element_texts(self.arrays[place]) if elements else []
+        return [bytes(found[element]) for element in elements]
 
     @property
     def item_ids(self) -> Texts:
@@ -113,6 +123,11 @@ class DecodedColumns:
             np.repeat(np.arange(first, first + len(columns)), lengths),
             np.arange(lengths.sum()) - np.repeat(begins, lengths),
         )
+
+    def texts(self, place: int, elements: Sequence[int]) -> list[bytes]:
+        """Native JSON of some rows of the record at an index."""
+        first = int(np.searchsorted(self.places, place))
+        return [self.predictions.native(first + element) for element in elements]
 
     @property
     def item_ids(self) -> Texts:
@@ -168,7 +183,7 @@ def decode_parts(
     if (decoded := _decode_alone(records, values, message_bytes)) is not None:
         return [decoded.moved(0)]
     columns = [
-        decode_columns(record.headers, value) if len(value) <= message_bytes else None
+        _columns(record.headers, value) if len(value) <= message_bytes else None
         for record, value in zip(records, values, strict=True)
     ]
     parts: list[DecodedRecords | DecodedColumns] = []
@@ -185,6 +200,13 @@ def decode_parts(
     return parts
 
 
+def _columns(headers: Headers, value: bytes) -> ModelColumns | None:
+    try:
+        return guarded(decode_columns, headers, value)
+    except BadMessage:
+        return None  # decoded like any other record, which gives the reason
+
+
 def _decode_each(
     records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Formats
 ) -> DecodedRecords:
@@ -192,6 +214,7 @@ def _decode_each(
     places: list[int] = []
     elements: list[int | None] = []
     errors: list[tuple[int, int | None, BadMessage]] = []
+    arrays: dict[int, bytes] = {}
     for place, (record, value) in enumerate(zip(records, values, strict=True)):
         try:
             if len(value) > message_bytes:
@@ -203,6 +226,7 @@ def _decode_each(
         except BadMessage as error:
             errors.append((place, None, error))
             continue
+        arrays[place] = value
         if array is not None:
             predictions += array
             places += repeat(place, len(array))
@@ -215,7 +239,7 @@ def _decode_each(
                 predictions.append(one)
                 places.append(place)
                 elements.append(element)
-    return DecodedRecords(predictions, places, elements, errors)
+    return DecodedRecords(predictions, places, elements, errors, arrays)
 
 
 def native_text(record: Any, formats: Formats) -> bytes:
@@ -223,12 +247,13 @@ def native_text(record: Any, formats: Formats) -> bytes:
 
     Raises:
         BadMessage: the record is of no format, or nothing in it can be used.
+        Unavailable: what the format needs cannot be asked now.
     """
     if isinstance(formats, MappedTopic):
-        return formats.rewrite(record)
+        return guarded(formats.rewrite, record)
     headers, value = record.headers, record.value or b""
     for rewrite in formats:
-        if (text := rewrite(headers, value)) is not None:
+        if (text := guarded(rewrite, headers, value)) is not None:
             return text
     check_event(headers, PREDICTION_TYPE)
     return value
