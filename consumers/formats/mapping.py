@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,6 +26,9 @@ FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """What a time can be: the years 1 to 9999 in UTC, in seconds since the epoch."""
 
 _ABSENT = object()
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_LONGEST_NUMBER = 256
+"""Digits that a decimal number may have before or after its point where it is a name."""
 
 _Take = Callable[["_Record"], Any]
 
@@ -89,8 +94,8 @@ class RecordMapper:
             if isinstance(found, dict):
                 return self._in_order(rule, found, message.get("model", ""))
             return found
-        if field in ("score", "probability") and isinstance(found, str):
-            return _number(field, found)
+        if field in ("score", "probability"):
+            return finite(field, _number(field, found) if isinstance(found, str) else found)
         return found
 
     def _in_order(self, rule: FieldRule, found: Mapping[Any, Any], model: str) -> list[Any]:
@@ -98,7 +103,10 @@ class RecordMapper:
         classes = self._classes.get(model)
         if classes is None:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
-        by_class = {rule.names.get(str(name), str(name)): each for name, each in found.items()}
+        texts = {_name("probabilities", name): each for name, each in found.items()}
+        by_class = {rule.names.get(name, name): each for name, each in texts.items()}
+        if len(by_class) < len(found):
+            raise BadMessage("invalid_probabilities", "probabilities: several names stand for one class")
         if by_class.keys() != set(classes):
             raise BadMessage(
                 "invalid_probabilities", "probabilities: the names must be those of the model's classes"
@@ -109,7 +117,9 @@ class RecordMapper:
         attributes: dict[str, str] = {}
         if self._all is not None and isinstance(entries := self._all(record), dict):
             for name, found in entries.items():
-                if isinstance(found, str | int | float | Decimal):
+                if isinstance(found, str | int | Decimal) or (
+                    isinstance(found, float) and math.isfinite(found)
+                ):
                     attributes[str(name)] = _name("attributes", found)
         attributes |= _named("attributes", self._attributes, record)
         if len(attributes) > MOST_ATTRIBUTES:
@@ -168,17 +178,36 @@ def _name(field: str, found: Any) -> str:
         return found
     if isinstance(found, bool):
         return str(found).lower()
-    if isinstance(found, float) and found.is_integer():
-        return str(int(found))
     if isinstance(found, int | float | Decimal):
-        return str(found)
-    try:
-        text = msgspec.to_builtins(found)
-    except (TypeError, ValueError):
-        text = None
+        return _digits(field, found)
+    text = None
+    if not isinstance(found, dict | list):  # which may be nested too deeply
+        try:
+            text = msgspec.to_builtins(found)
+        except (TypeError, ValueError):
+            text = None
     if not isinstance(text, str):
         raise BadMessage("invalid_field", f"{field}: expected a string or a number")
     return text
+
+
+def _digits(field: str, found: float | Decimal) -> str:
+    """Text of a number; the same for numbers that are equal, whatever their type."""
+    if isinstance(found, int):
+        try:
+            return str(found)
+        except ValueError:  # too long for Python
+            raise BadMessage("invalid_field", f"{field}: the number is too long") from None
+    if not math.isfinite(found):
+        raise BadMessage("invalid_field", f"{field}: the number is not finite")
+    if isinstance(found, float):
+        return str(int(found)) if found.is_integer() else str(found)
+    if not found:
+        return "0"
+    if abs(found.adjusted()) > _LONGEST_NUMBER:
+        raise BadMessage("invalid_field", f"{field}: the number is too long")
+    text = format(found, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _named(field: str, rules: Sequence[tuple[str, FieldRule, _Take]], record: _Record) -> dict[str, str]:
@@ -195,10 +224,22 @@ def _named(field: str, rules: Sequence[tuple[str, FieldRule, _Take]], record: _R
 
 
 def _number(field: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise BadMessage("invalid_field", f"{field}: expected a number") from None
+    # Python reads more as a number than JSON does: "nan", "1_0", and the digits of other scripts.
+    if _NUMBER.fullmatch(text) is None:
+        raise BadMessage("invalid_field", f"{field}: expected a number")
+    return float(text)
+
+
+def finite(field: str, found: Any) -> Any:
+    """A number; JSON has none that are not finite, and null would mean that the field is absent.
+
+    Raises:
+        BadMessage: it is NaN or infinite.
+    """
+    if isinstance(found, float) and not math.isfinite(found):
+        reason = "invalid_score" if field == "score" else "invalid_field"
+        raise BadMessage(reason, f"{field}: the number is not finite")
+    return found
 
 
 def _time(rule: FieldRule, found: Any) -> Any:
@@ -211,7 +252,10 @@ def _time(rule: FieldRule, found: Any) -> Any:
         found = _number("time", found)
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise BadMessage("invalid_field", "time: expected a number, as the mapping gives a `unit`")
-    seconds = float(found) / PER_SECOND[rule.unit]
+    try:
+        seconds = float(found) / PER_SECOND[rule.unit]
+    except OverflowError:  # an integer of hundreds of digits
+        seconds = math.inf
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise BadMessage("invalid_field", "time: it is out of range; check the `unit` of the mapping")
     return datetime.fromtimestamp(seconds, UTC)

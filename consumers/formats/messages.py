@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native
+from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native, finite
 from consumers.formats.native import ABSENT, Headers, attempt, check_event, event_time
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
@@ -22,6 +22,10 @@ from service.domain.messages import CLOUDEVENTS_VERSION
 _EVENT = b"application/cloudevents+json"
 _BATCH = b"application/cloudevents-batch+json"
 _EVENTS = b"application/cloudevents"
+
+_NUMBERS = frozenset({"score", "probability"})
+_RECORDS = frozenset({"attributes", "votes", "prediction"})
+"""Fields of messages that are numbers, and that have fields of their own."""
 
 _MOST_WRITTEN = 64
 _LEAST_WRITTEN = 65_536
@@ -105,7 +109,7 @@ class TopicMessages:
             if self._registered is None or not is_registered(value):
                 return None
             check_event(headers, self._event_type)
-            return _bounded(_as_text(_without_nulls(self._registered.read(value))), value)
+            return _bounded(_as_text(_contract_fields(self._registered.read(value))), value)
         _check_version(headers)
         found = self._registered.read(value) if self._registered and is_registered(value) else value
         if isinstance(found, bytes | msgspec.Raw):
@@ -207,11 +211,21 @@ def _array(texts: Sequence[Any]) -> bytes:
     return b"[" + b",".join(texts) + b"]"
 
 
-def _without_nulls(found: Any) -> Any:
-    """A message without the fields that are null: to Avro they are absent."""
-    if not isinstance(found, dict) or None not in found.values():
+def _contract_fields(found: Any, depth: int = 2) -> Any:
+    """A message without the fields that are null: to Avro they are absent, as in the records in it.
+
+    Raises:
+        BadMessage: a number is not finite, which JSON would call null.
+    """
+    if not isinstance(found, dict):
         return found
-    return {name: value for name, value in found.items() if value is not None}
+    fields = {name: value for name, value in found.items() if value is not None}
+    for name in _NUMBERS & fields.keys():
+        finite(name, fields[name])
+    if depth:
+        for name in _RECORDS & fields.keys():
+            fields[name] = _contract_fields(fields[name], depth - 1)
+    return fields
 
 
 def _as_text(found: Any) -> bytes:

@@ -404,3 +404,45 @@ def test_an_import_cannot_leave_its_folder(messages: TopicMessages, registry: Re
 def test_a_schema_of_another_type_is_refused(messages: TopicMessages, registry: Registered) -> None:
     with_schema(registry, "x", kind="THRIFT")
     assert reason(messages, framed(20, b"\0")) == "unsupported_schema"
+
+
+def with_fields(*fields: dict[str, Any]) -> dict[str, Any]:
+    """An Avro schema of predictions that has these fields besides."""
+    texts = [{"name": name, "type": "string"} for name in ("model", "item_id", "predicted_class")]
+    return {"type": "record", "name": "Prediction", "fields": [*texts, *fields]}
+
+
+def read_avro(schema: dict[str, Any], message: dict[str, Any]) -> WirePrediction | BadMessage:
+    """What becomes of a message that this schema describes."""
+    registry = Registered({1: RegisteredSchema("AVRO", json.dumps(schema), {})})
+    topic = TopicMessages(PREDICTION_TYPE, registered=RegisteredValues(registry, cached=10))
+    return one(topic, avro(schema, message))
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), float("-inf")])
+def test_a_score_that_is_not_finite_is_refused_and_not_absent(score: float) -> None:
+    schema = with_fields(
+        {"name": "score", "type": "double"},
+        {"name": "probabilities", "type": {"type": "array", "items": "double"}},
+    )
+    refused = read_avro(schema, BASE | {"score": score, "probabilities": [0.5, 0.5]})
+    assert isinstance(refused, BadMessage)
+    assert refused.reason == "invalid_score"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "map", "values": ["null", "string"]},
+        {
+            "type": "record",
+            "name": "Attributes",
+            "fields": [{"name": "region", "type": ["null", "string"]}, {"name": "host", "type": "string"}],
+        },
+    ],
+)
+def test_an_attribute_of_avro_that_is_null_is_absent(kind: dict[str, Any]) -> None:
+    schema = with_fields({"name": "score", "type": "double"}, {"name": "attributes", "type": kind})
+    found = read_avro(schema, BASE | {"attributes": {"region": None, "host": "gate"}})
+    assert isinstance(found, WirePrediction)
+    assert json.loads(bytes(found.attributes)) == {"host": "gate"}
