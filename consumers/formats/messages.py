@@ -14,14 +14,16 @@ from typing import Any
 import msgspec
 
 from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native, finite
-from consumers.formats.native import ABSENT, Headers, attempt, check_event, event_time
+from consumers.formats.native import ABSENT, EVENTS, EventArray, Headers, attempt, check_event, event_time
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
 from service.domain.messages import CLOUDEVENTS_VERSION
 
+_Message = tuple[bytes | msgspec.Raw, bytes | msgspec.Raw | BadMessage]
+"""An event, and the native message in it or why there is none."""
+
 _EVENT = b"application/cloudevents+json"
 _BATCH = b"application/cloudevents-batch+json"
-_EVENTS = b"application/cloudevents"
 
 _NUMBERS = frozenset({"score", "probability"})
 _RECORDS = frozenset({"attributes", "votes", "prediction"})
@@ -43,7 +45,6 @@ class _Event(msgspec.Struct, gc=False):
 _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode_text = msgspec.json.Decoder(str).decode
 _decode_anything = msgspec.json.Decoder().decode
 
 
@@ -68,6 +69,10 @@ class TopicMessages:
         self._event_type = event_type
         self._type = event_type.encode()
         self._registered = registered
+        self._prefix = b'{"specversion":"%b","type":%b,"data":' % (
+            CLOUDEVENTS_VERSION.encode(),
+            encode_native(event_type),
+        )
         self._mapper = mapper
         self._formats = formats
 
@@ -97,7 +102,7 @@ class TopicMessages:
     def _text(self, headers: Headers, value: bytes, key: bytes | None) -> bytes | None:
         if headers:
             content_type = (dict(headers).get("content-type") or b"").strip().lower()
-            if content_type.startswith(_EVENTS):
+            if content_type.startswith(EVENTS):
                 return self._events(content_type, headers, value, key)
         return self._message(headers, value, key)
 
@@ -125,34 +130,38 @@ class TopicMessages:
     def _events(self, content_type: bytes, headers: Headers, value: bytes, key: bytes | None) -> bytes:
         """The messages in a CloudEvent or a batch of them: one, or an array.
 
-        Where an event of a batch cannot be used, it stands itself, and is refused alone.
+        A bad event of a batch is refused alone, for its own reason.
         """
         if content_type.startswith(_BATCH) and value.lstrip()[:1] == b"[":
             elements = attempt(_decode_elements, value)
             if isinstance(elements, BadMessage):
                 raise elements
-            return _array([text for element in elements for text in self._of_batch(element, headers, key)])
+            return EventArray.of([one for event in elements for one in self._of_batch(event, headers, key)])
         if not content_type.startswith((_EVENT, _BATCH)):
             raise BadMessage("unsupported_event", "content-type: events in structured mode must be in JSON")
         is_array, texts = self._event(value, headers, key)
-        return _array(texts) if is_array else bytes(texts[0])
+        return EventArray.of(self._events_of(texts)) if is_array else bytes(texts[0])
 
-    def _of_batch(self, event: msgspec.Raw, headers: Headers, key: bytes | None) -> Sequence[Any]:
+    def _of_batch(self, event: msgspec.Raw, headers: Headers, key: bytes | None) -> Sequence[_Message]:
         try:
-            return self._event(event, headers, key)[1]
-        except BadMessage:
-            return [event]
+            is_array, texts = self._event(event, headers, key)
+        except BadMessage as error:
+            return [(event, error)]
+        return self._events_of(texts) if is_array else [(event, texts[0])]
+
+    def _events_of(self, texts: Sequence[bytes | msgspec.Raw]) -> Sequence[_Message]:
+        """Native messages that came in one event, each with an event of its own, which can be replayed."""
+        return [(self._prefix + text + b"}", text) for text in texts]
 
     def _event(
         self, text: bytes | msgspec.Raw, headers: Headers, key: bytes | None
-    ) -> tuple[bool, Sequence[Any]]:
+    ) -> tuple[bool, Sequence[bytes | msgspec.Raw]]:
         """The messages in an event, and whether its data is an array of them."""
         attributes = attempt(_decode_object, text)
         if isinstance(attributes, BadMessage):
             raise attributes
         if "specversion" not in attributes:
-            # A message of an event that was refused, and is replayed by itself.
-            return False, [text]
+            raise BadMessage("missing_field", "specversion is missing in the event")
         event = attempt(_decode_event, text)
         if isinstance(event, BadMessage):
             raise event
@@ -182,13 +191,15 @@ def _as_headers(attributes: dict[str, msgspec.Raw], headers: Headers) -> Headers
     found = [(name, content) for name, content in headers if name != "content-type"]
     for name, text in attributes.items():
         if name not in ("data", "data_base64"):
-            content = attempt(_decode_text, text)
+            content = attempt(_decode_anything, text)
             if isinstance(content, str):
                 found.append((f"ce_{name}", content.encode()))
+            elif isinstance(content, bool | int | float):
+                found.append((f"ce_{name}", bytes(text)))  # 42 and true are written as in a header
     return found
 
 
-def _with_time(text: bytes, seconds: float | None) -> tuple[bool, Sequence[Any]]:
+def _with_time(text: bytes, seconds: float | None) -> tuple[bool, Sequence[bytes | msgspec.Raw]]:
     """Messages with the time of their event where they have none; and whether they were in an array."""
     is_array = text.lstrip()[:1] == b"["
     elements = attempt(_decode_elements, text) if is_array else [msgspec.Raw(text)]
@@ -205,10 +216,6 @@ def _with_time(text: bytes, seconds: float | None) -> tuple[bool, Sequence[Any]]
         else:
             timed.append(element)
     return is_array, timed
-
-
-def _array(texts: Sequence[Any]) -> bytes:
-    return b"[" + b",".join(texts) + b"]"
 
 
 def _contract_fields(found: Any, depth: int = 2) -> Any:

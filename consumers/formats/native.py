@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -30,6 +30,9 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 Values = tuple[str | None, ...]
 """Value of every attribute; None where it is missing."""
+
+EVENTS = b"application/cloudevents"
+"""What the content types of events in structured mode, and of batches of them, begin with."""
 
 ABSENT = msgspec.Raw()
 """JSON text of a field that a message does not have; compared by identity."""
@@ -107,6 +110,31 @@ def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
     return attributes
 
 
+class EventArray(bytes):
+    """Native JSON of several messages, which came in events: an array.
+
+    Attributes:
+        events: what a dead letter of each message has, from which it can be replayed: its event [n].
+        refusals: why the event of an element cannot be used, by element. In the array, such an event is
+            within brackets, so that no decoder takes it for a message.
+    """
+
+    events: Sequence[bytes | msgspec.Raw]
+    refusals: Mapping[int, BadMessage]
+
+    @classmethod
+    def of(
+        cls, messages: Sequence[tuple[bytes | msgspec.Raw, bytes | msgspec.Raw | BadMessage]]
+    ) -> EventArray:
+        """Events, each with its message or why it has none."""
+        refusals = {i: found for i, (_, found) in enumerate(messages) if isinstance(found, BadMessage)}
+        texts = [b"[%b]" % event if i in refusals else found for i, (event, found) in enumerate(messages)]
+        array = cls(b"[" + b",".join(texts) + b"]")  # type: ignore[arg-type]  # none is a `BadMessage`
+        array.events = [event for event, _ in messages]
+        array.refusals = refusals
+        return array
+
+
 class AttributeDecoder:
     """Decodes the attributes that a model's groupings use, by their names."""
 
@@ -177,11 +205,14 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
         return [
             (None, BadMessage("invalid_field", "most elements of the array are too short to be predictions"))
         ]
-    return [(i, attempt(decode_prediction, raw)) for i, raw in enumerate(elements)]
+    refusals = value.refusals if isinstance(value, EventArray) else {}
+    return [(i, refusals.get(i) or attempt(decode_prediction, raw)) for i, raw in enumerate(elements)]
 
 
-def element_texts(value: bytes) -> list[msgspec.Raw]:
-    """JSON texts of the elements of an array."""
+def element_texts(value: bytes) -> Sequence[bytes | msgspec.Raw]:
+    """JSON texts of the elements of an array; of an array of events, the events."""
+    if isinstance(value, EventArray):
+        return value.events
     elements: list[msgspec.Raw] = _decode_elements(value)
     return elements
 
@@ -212,9 +243,13 @@ def check_event(headers: Headers, expected_type: str) -> None:
     """Check CloudEvents headers, if a record has any.
 
     Raises:
-        BadMessage: they are of another event type, or of another version of CloudEvents.
+        BadMessage: they are of another event type, or of another version of CloudEvents, or say that the
+            value is an event, and not a message.
     """
     for name, content in headers:
+        if name == "content-type" and content and content.strip().lower().startswith(EVENTS):
+            # Its attributes may have the names of a message's fields.
+            raise BadMessage("unsupported_event", "content-type: the value is an event, not a message")
         if name == "ce_specversion" and content != CLOUDEVENTS_VERSION.encode():
             raise BadMessage("unsupported_event", f"ce_specversion must be {CLOUDEVENTS_VERSION}")
         if name == "ce_type" and content != expected_type.encode():

@@ -14,9 +14,9 @@ from schema_values import ENCODERS, SCHEMAS, Registered
 from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.mapping import RecordMapper
 from consumers.formats.messages import TopicMessages
-from consumers.formats.native import decode_label
+from consumers.formats.native import decode_label, element_texts
 from consumers.formats.open_inference import OpenInference
-from consumers.formats.records import DecodedRecords, decode_records
+from consumers.formats.records import DecodedRecords, decode_records, native_text
 from consumers.formats.registered import RegisteredValues
 from service.config.mapping import PredictionMapping
 from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
@@ -129,9 +129,49 @@ def test_a_bad_event_of_a_batch_does_not_affect_the_others() -> None:
     assert [element for _, element, _ in found.errors] == [1, 2, 3, 4]
 
 
-def test_a_message_of_a_batch_that_was_fixed_can_be_replayed_by_itself() -> None:
-    for value in (BASE, EVENT):
-        assert [p.item_id for p in read(value, BATCH).predictions] == ["a"]
+def test_an_event_of_a_batch_can_be_replayed_by_itself() -> None:
+    assert [p.item_id for p in read(EVENT, BATCH).predictions] == ["a"]
+
+
+def test_a_bad_event_of_a_batch_has_the_reason_that_it_has_alone() -> None:
+    bad = [
+        EVENT | {"type": "com.example.other"},
+        EVENT | {"specversion": "0.3"},
+        EVENT | {"data": "text"},
+        {name: value for name, value in EVENT.items() if name != "data"},
+        BASE,
+        5,
+    ]
+    alone = [read(event).errors[0][2] for event in bad]
+    together = [error for _, _, error in read([EVENT, *bad], BATCH).errors]
+    assert [(e.reason, e.detail) for e in together] == [(e.reason, e.detail) for e in alone]
+
+
+@pytest.mark.parametrize("changes", [{"type": "com.example.other"}, {"specversion": "0.3"}])
+def test_an_event_is_not_taken_for_a_message_by_its_attributes(changes: dict[str, str]) -> None:
+    event = EVENT | BASE | changes
+    assert reasons(event) == reasons([event], BATCH) == ["unsupported_event"]
+
+
+def letters(value: Any, header: tuple[str, bytes]) -> list[bytes]:
+    """What dead letters of the elements of a record have."""
+    record = Record(value if isinstance(value, bytes) else json.dumps(value).encode(), (header,))
+    return [bytes(text) for text in element_texts(native_text(record, [MESSAGES]))]
+
+
+def test_the_dead_letter_of_an_event_of_a_batch_is_the_event_byte_for_byte() -> None:
+    events = [json.dumps(event, indent=2).encode() for event in (EVENT, {}, EVENT | {"type": "other"})]
+    assert letters(b"[ %b ]" % b" , ".join(events), BATCH) == events
+
+
+@pytest.mark.parametrize("header", [SINGLE, BATCH])
+def test_the_dead_letter_of_one_of_an_event_s_messages_is_an_event_that_can_be_replayed(
+    header: tuple[str, bytes],
+) -> None:
+    event = EVENT | {"data": [BASE, BASE | {"item_id": "b"}]}
+    _, letter = letters([event] if header == BATCH else event, header)
+    (found,) = read(letter, header).predictions
+    assert (found.item_id, found.time) == ("b", NOON)
 
 
 def test_an_empty_batch_has_no_messages() -> None:
@@ -145,19 +185,44 @@ def test_labels_are_read_from_events() -> None:
     assert (decode_label(text).true_class, decode_label(text).time) == ("cat", NOON)
 
 
-def test_the_data_of_an_event_of_another_type_is_mapped() -> None:
+THEIRS = EVENT | {"type": "com.example.scored", "data": {"id": 5, "label": "cat", "p": 0.5}}
+
+
+def mapped(**attributes: str) -> MappedTopic:
     mapping = PredictionMapping.model_validate(
         {
             "model": {"value": "sorter"},
             "item_id": "$.id",
             "predicted_class": "$.label",
             "score": "$.p",
-            "attributes": {"source": "$headers.ce_source"},
+            "attributes": attributes,
         }
     )
-    messages = TopicMessages(PREDICTION_TYPE, mapper=RecordMapper(mapping.mapping(), {}))
-    theirs = EVENT | {"type": "com.example.scored", "data": {"id": 5, "label": "cat", "p": 0.5}}
-    records = [Record(json.dumps(event).encode()) for event in (theirs, EVENT)]
-    found = decode_records(records, message_bytes=10_000, formats=MappedTopic(messages.rewrite))
+    return MappedTopic(TopicMessages(PREDICTION_TYPE, mapper=RecordMapper(mapping.mapping(), {})).rewrite)
+
+
+def test_the_data_of_an_event_of_another_type_is_mapped() -> None:
+    records = [Record(json.dumps(event).encode()) for event in (THEIRS, EVENT)]
+    found = decode_records(records, message_bytes=10_000, formats=mapped(source="$headers.ce_source"))
     assert [(p.item_id, p.time) for p in found.predictions] == [("5", NOON), ("a", NOON)]
     assert json.loads(bytes(found.predictions[0].attributes)) == {"source": "tests"}
+
+
+def test_attributes_of_events_that_are_no_text_are_as_in_headers() -> None:
+    event = THEIRS | {"num": 42, "flag": True, "none": None}
+    paths = {name: f"$headers.ce_{name}" for name in ("num", "flag", "none")}
+    record = Record(json.dumps(event).encode())
+    (found,) = decode_records([record], message_bytes=10_000, formats=mapped(**paths)).predictions
+    assert json.loads(bytes(found.attributes)) == {"num": "42", "flag": "true"}
+
+
+def test_a_mapped_event_of_a_batch_is_mapped_again_when_it_is_replayed() -> None:
+    record = Record(json.dumps([THEIRS]).encode(), (BATCH,))
+    (letter,) = element_texts(native_text(record, mapped()))
+    assert json.loads(bytes(letter)) == THEIRS
+
+
+def test_what_is_no_event_is_not_taken_for_a_native_message_on_a_mapped_topic() -> None:
+    record = Record(json.dumps(BASE).encode())
+    ((_, _, error),) = decode_records([record], message_bytes=10_000, formats=mapped()).errors
+    assert (error.reason, error.detail) == ("missing_field", "specversion is missing in the event")
