@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from service.config.mapping import mapping_problems
+from service.config.mapping_validation import mapping_problems
 from service.config.schema_registry import SchemaRegistrySettings
 from service.config.settings import KafkaSecurity, RedisSettings, Settings
 from service.config.types import Problems
@@ -27,7 +27,7 @@ def deployment_problems(settings: Settings) -> Problems:
     return [
         *kafka_problems(settings.kafka.security),
         *registry_problems(settings.kafka.schema_registry),
-        *mapping_problems(settings.kafka.mapping, settings.kafka.label_mapping),
+        *mapping_problems(settings),
         *_redis_problems(settings.redis),
         *_listener_problems(settings),
         *_incomplete_pairs("vendor_api", settings.vendor_api),
@@ -72,6 +72,8 @@ def registry_problems(registry: SchemaRegistrySettings | None) -> Problems:
         problems.append((f"{at}.url", "must be a URL that begins with https:// or http://"))
     elif url.username is not None or url.password is not None:
         problems.append((f"{at}.url", "contains a login; set `username` and `password` instead"))
+    elif not registry.url.isascii() or not registry.url.isprintable() or " " in registry.url:
+        problems.append((f"{at}.url", "contains a space or a special character; percent-encode it"))
     elif url.query or url.fragment:
         problems.append((f"{at}.url", "must end with the path; remove what begins with ? or #"))
     elif url.scheme == "http":

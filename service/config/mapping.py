@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from service.config.types import Frozen, Name, Problems
+from service.config.types import Frozen, Name
 from service.domain.field_mapping import FieldRule, RecordMapping, TimeUnit
 from service.domain.record_paths import parse_path
 
@@ -21,6 +21,15 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int) else value
+
+
+def _differ(names: Any) -> Any:
+    if isinstance(names, dict):
+        texts = [_as_text(name) for name in names]
+        for text in texts:
+            if texts.count(text) > 1:
+                raise ValueError(f"{text!r} is given more than once, as they are text; remove one of them")
+    return names
 
 
 def _as_list(value: Any) -> Any:
@@ -44,8 +53,9 @@ class MappedField(Frozen):
     leads to something counts"""
     value: _Text | None = None
     """a constant, instead of a path"""
-    names: dict[_Text, _Text] = Field(default={})
-    """for classes: the name of a class, by what stands in the record; what is not listed stays as it is"""
+    names: Annotated[dict[_Text, _Text], BeforeValidator(_differ)] = Field(default={})
+    """for classes: the name of a class, by what is in the record; what is not listed stays as it is. Quote
+    `yes`, `no`, `on` and `off`, which YAML reads as true and false"""
     unit: TimeUnit | None = None
     """for times that are numbers: `s`, `ms`, `us` or `ns` since the epoch; default: text as in RFC 3339"""
     required: bool | None = None
@@ -72,8 +82,6 @@ class MappedField(Frozen):
 Mapped = Annotated[MappedField, BeforeValidator(_as_rule)]
 
 _REQUIRED = frozenset({"model", "item_id", "predicted_class", "score", "probabilities", "true_class"})
-_CLASSES = ("predicted_class", "probabilities", "true_class", "kind")
-_CLASSES_IN_WORDS = f"{', '.join(_CLASSES)}, attributes and votes"
 
 
 class _Mapping(Frozen):
@@ -157,19 +165,3 @@ class LabelMapping(_Mapping):
     def mapping(self) -> RecordMapping:
         """The rules as the decoder uses them."""
         return RecordMapping(self._field_rules())
-
-
-def mapping_problems(predictions: PredictionMapping | None, labels: LabelMapping | None) -> Problems:
-    """Keys of mappings that conflict with another key or lack one, by path, with the problem."""
-    problems: Problems = []
-    for at, mapping in (("kafka.mapping", predictions), ("kafka.label_mapping", labels)):
-        for field, rule in () if mapping is None else mapping.rules().items():
-            if rule.names and field not in _CLASSES:
-                problems.append((f"{at}.{field}.names", f"not accepted here, only for {_CLASSES_IN_WORDS}"))
-            if rule.unit is not None and field != "time":
-                problems.append((f"{at}.{field}.unit", "not accepted here, only for time"))
-    if predictions is not None and predictions.probabilities is None:
-        for field in ("predicted_class", "score"):
-            if getattr(predictions, field) is None:
-                problems.append((f"kafka.mapping.{field}", "required without `probabilities`"))
-    return problems

@@ -29,6 +29,9 @@ _OF_TASKS = (POSITIVE_SCORE, VOTES, CHALLENGE)
 _ALONE = {("kafka",), ("redis",)}
 """Paths of sections whose keys depend on no other section."""
 
+_OF_MODELS = ("kafka.mapping.", "kafka.label_mapping.")
+"""Beginnings of paths in such sections that depend on models all the same."""
+
 
 def all_problems(settings: Settings) -> Problems:
     """Conflicts between keys, by path."""
@@ -105,7 +108,8 @@ def _deployment_problems(settings: Settings, removed: set[tuple[Any, ...]]) -> I
     sections = {each[:1] for each in removed}
     for path, problem in deployment_problems(settings):
         section = (path.partition(".")[0],)
-        if section not in sections if section in _ALONE else not sections - _ALONE:
+        needed = {section, ("models",)} if path.startswith(_OF_MODELS) else {section}
+        if not needed & sections if section in _ALONE else not sections - _ALONE:
             yield path, problem
 
 

@@ -35,6 +35,7 @@ def problems(kafka: str) -> str:
             "kafka.schema_registry.username (line 1): not accepted with `token_file`",
         ),
         ('url: "http://registry", token_file: t', "must begin with https://, because it receives secrets"),
+        ('url: "https://registry/a b"', "contains a space or a special character; percent-encode it"),
         ('url: "http://registry", ca_file: c', "kafka.schema_registry.ca_file (line 1): requires https://"),
         ('url: "https://registry", certificate_file: c', "kafka.schema_registry.key_file (line 1): required"),
         ("username: a", "kafka.schema_registry.url (line 1): required, but missing"),
@@ -87,6 +88,30 @@ GOOD = "model: {value: m}, item_id: $.id, predicted_class: $.c, score: $.s"
         (f"{GOOD}, time: {{}}", "kafka.mapping.time (line 1): requires either `path` or `value`"),
         (f"{GOOD}, payload: {{path: $.t, unit: s}}", "kafka.mapping.payload.unit (line 1): not accepted"),
         (f"{GOOD}, payload: {{path: $.t, names: {{a: b}}}}", "kafka.mapping.payload.names (line 1)"),
+        (f"{GOOD}, attributes: {{a: {{path: $.t, unit: s}}}}", "kafka.mapping.attributes.a.unit (line 1)"),
+        (f"{GOOD}, votes: {{v: {{path: $.t, unit: s}}}}", "kafka.mapping.votes.v.unit (line 1)"),
+        (f"{GOOD}, votes: {{v: {{path: $.t, names: {{0: c}}}}}}", "kafka.mapping.votes.v.names.0 (line 1)"),
+        (
+            f"{GOOD}, all_attributes: {{value: x}}",
+            "kafka.mapping.all_attributes.value (line 1): not accepted",
+        ),
+        (
+            f"{GOOD}, all_attributes: {{path: $.a, required: true}}",
+            "kafka.mapping.all_attributes.required (line 1): not accepted",
+        ),
+        (f"{GOOD}, probabilities: {{value: x}}", "kafka.mapping.probabilities.value (line 1): not accepted"),
+        (GOOD.replace("$.s", "{value: abc}"), "kafka.mapping.score.value (line 1): must be a number from 0"),
+        (GOOD.replace("$.s", '{value: "2"}'), "kafka.mapping.score.value (line 1): must be a number from 0"),
+        (GOOD.replace("value: m", "value: n"), "unknown model 'n'; the models are m"),
+        (
+            GOOD.replace("$.c", "{path: $.c, names: {0: c}}"),
+            "kafka.mapping.predicted_class.names.0 (line 1): 'c' is no class; must be one of a, b",
+        ),
+        (GOOD.replace("$.c", "{value: c}"), "kafka.mapping.predicted_class.value (line 1): 'c' is no class"),
+        (
+            GOOD.replace("$.c", "{path: $.c, names: {0: a, '0': b}}"),
+            "kafka.mapping.predicted_class.names (line 1): '0' is given more than once",
+        ),
         (f"{GOOD}, atributes: {{}}", "unknown key; did you mean `kafka.mapping.attributes`?"),
     ],
 )
@@ -115,14 +140,30 @@ def test_a_path_that_makes_sense_is_accepted(path: str) -> None:
 
 def test_classes_that_yaml_reads_as_numbers_or_booleans_are_text() -> None:
     mapping = load(
-        "mapping: {model: {value: 5}, item_id: $.id, score: $.s, "
+        "mapping: {model: {value: m}, item_id: $.id, score: $.s, "
         "predicted_class: {path: $.c, names: {0: a, yes: b}}}"
     ).kafka.mapping
     assert mapping is not None
     assert mapping.predicted_class is not None
-    assert (mapping.model.value, mapping.predicted_class.names) == ("5", {"0": "a", "true": "b"})
+    assert mapping.predicted_class.names == {"0": "a", "true": "b"}
 
 
 def test_a_mapping_of_labels_is_checked_too() -> None:
     found = problems("label_mapping: {model: {value: m}, item_id: $.id, annotator: {path: $.a, unit: s}}")
     assert "kafka.label_mapping.annotator.unit (line 1): not accepted here" in found
+
+
+def test_kinds_of_labels_are_those_of_the_contract() -> None:
+    found = problems("label_mapping: {model: {value: m}, item_id: $.id, kind: {path: $.k, names: {x: y}}}")
+    assert "kafka.label_mapping.kind.names.x (line 1): 'y' is no kind; must be one of answer, skip" in found
+
+
+def test_tensors_that_a_mapping_leaves_unused_are_an_error() -> None:
+    models = "models: {m: {classes: [a, b], tensors: {score: p}}}\n"
+    found = problem_lines(f"kafka: {{mapping: {{{GOOD}}}}}\n{models}")
+    assert "models.m.tensors (line 2): has no effect with `kafka.mapping`" in "\n".join(found)
+
+
+def test_a_mapping_is_not_blamed_for_the_model_that_is_invalid() -> None:
+    found = problem_lines(f"kafka: {{mapping: {{{GOOD}}}}}\nmodels: {{m: {{classes: 5}}}}\n")
+    assert [line for line in found if "kafka" in line] == []
