@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from consumers.formats.decode_errors import guarded
 from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native, finite
 from consumers.formats.native import ABSENT, EVENTS, EventArray, Headers, attempt, check_event, event_time
 from consumers.formats.registered import RegisteredValues, is_registered
@@ -144,7 +145,7 @@ class TopicMessages:
 
     def _of_batch(self, event: msgspec.Raw, headers: Headers, key: bytes | None) -> Sequence[_Message]:
         try:
-            is_array, texts = self._event(event, headers, key)
+            is_array, texts = guarded(self._event, event, headers, key)
         except BadMessage as error:
             return [(event, error)]
         return self._events_of(texts) if is_array else [(event, texts[0])]

@@ -174,6 +174,18 @@ def test_the_dead_letter_of_one_of_an_event_s_messages_is_an_event_that_can_be_r
     assert (found.item_id, found.time) == ("b", NOON)
 
 
+def test_an_event_that_a_format_fails_at_does_not_affect_the_others() -> None:
+    def failing(_: Any, data: bytes) -> None:
+        if data == b"5":
+            raise KeyError
+
+    value = json.dumps([EVENT | {"data": 5}, EVENT]).encode()
+    topic = TopicMessages(PREDICTION_TYPE, formats=[failing])
+    found = decode_records([Record(value, (BATCH,))], message_bytes=10_000, formats=[topic])
+    assert [p.item_id for p in found.predictions] == ["a"]
+    assert [(element, error.reason) for _, element, error in found.errors] == [(0, "malformed_record")]
+
+
 def test_an_empty_batch_has_no_messages() -> None:
     assert read([], BATCH) == DecodedRecords([], [], [], [])
 

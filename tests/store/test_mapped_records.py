@@ -71,6 +71,18 @@ def test_a_dead_letter_has_the_record_as_it_was_so_it_can_be_replayed(mapped: Si
     assert mapped.reader("m").traffic().traffic.predictions == 2
 
 
+def test_a_dead_letter_of_a_batch_of_events_has_the_event(mapped: Site) -> None:
+    headers = [("content-type", b"application/cloudevents-batch+json")]
+    events = [
+        {"specversion": "1.0", "type": "com.example.scored", "data": theirs(at, label=label)}
+        for at, label in enumerate([0, 7, 1])
+    ]
+    mapped.take_in([record(0, *events, headers=headers)])
+    (letter,) = mapped.letters.kept
+    assert (mapped.letters.reasons, letter.index) == (["unknown_class"], 1)
+    assert json.loads(letter.value) == events[1]
+
+
 def test_labels_are_decoded_by_their_mapping(connection: Connection) -> None:
     labels = site(
         connection,
