@@ -126,10 +126,15 @@ class EventArray(bytes):
     def of(
         cls, messages: Sequence[tuple[bytes | msgspec.Raw, bytes | msgspec.Raw | BadMessage]]
     ) -> EventArray:
-        """Events, each with its message or why it has none."""
+        """Events, each with its message or why it has none.
+
+        Raises:
+            BadMessage: most messages are too short to be predictions.
+        """
         refusals = {i: found for i, (_, found) in enumerate(messages) if isinstance(found, BadMessage)}
         texts = [b"[%b]" % event if i in refusals else found for i, (event, found) in enumerate(messages)]
         array = cls(b"[" + b",".join(texts) + b"]")  # type: ignore[arg-type]  # none is a `BadMessage`
+        _check_length(len(messages), len(array))
         array.events = [event for event, _ in messages]
         array.refusals = refusals
         return array
@@ -200,13 +205,18 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
     elements = attempt(_decode_elements, value, whole=False)
     if isinstance(elements, BadMessage):
         return [(None, elements)]
-    if len(elements) > max(_FEW_ELEMENTS, len(value) // _SHORTEST_PREDICTION_BYTES):
-        # Bounds the cost of a record in proportion to its length.
-        return [
-            (None, BadMessage("invalid_field", "most elements of the array are too short to be predictions"))
-        ]
+    try:
+        _check_length(len(elements), len(value))
+    except BadMessage as error:
+        return [(None, error)]
     refusals = value.refusals if isinstance(value, EventArray) else {}
     return [(i, refusals.get(i) or attempt(decode_prediction, raw)) for i, raw in enumerate(elements)]
+
+
+def _check_length(elements: int, text_bytes: int) -> None:
+    """Bound the cost of an array in proportion to the length of its text."""
+    if elements > max(_FEW_ELEMENTS, text_bytes // _SHORTEST_PREDICTION_BYTES):
+        raise BadMessage("invalid_field", "most elements of the array are too short to be predictions")
 
 
 def element_texts(value: bytes) -> Sequence[bytes | msgspec.Raw]:

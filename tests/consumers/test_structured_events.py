@@ -186,6 +186,12 @@ def test_an_event_that_a_format_fails_at_does_not_affect_the_others() -> None:
     assert [(element, error.reason) for _, element, error in found.errors] == [(0, "malformed_record")]
 
 
+@pytest.mark.parametrize(("value", "header"), [([5] * 2_000, BATCH), (EVENT | {"data": [5] * 2_000}, SINGLE)])
+def test_an_array_of_very_short_elements_is_refused_as_a_whole(value: Any, header: tuple[str, bytes]) -> None:
+    ((_, element, error),) = read(value, header).errors
+    assert (element, error.detail) == (None, "most elements of the array are too short to be predictions")
+
+
 def test_an_empty_batch_has_no_messages() -> None:
     assert read([], BATCH) == DecodedRecords([], [], [], [])
 
