@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -29,16 +29,16 @@ def place_of(records: Sequence[Any], error: Error) -> Rejected:
     return Rejected(records[place], reason, index=element)
 
 
-def rejected(records: Sequence[Any], errors: Sequence[Error], part: Part) -> Iterator[Rejected]:
-    """Refused messages of a part with their texts; errors of one record follow one another.
+def rejected(records: Sequence[Any], refused: Iterable[tuple[Part, Sequence[Error]]]) -> Iterator[Rejected]:
+    """Refused messages of every part with their texts; errors of one record follow one another.
 
     Texts are those that were decoded: to decode a record again might give another result.
     """
-    for place, group in groupby(errors, key=lambda error: error[0]):
-        of_record = list(group)
-        # Once per record, which may hold very many bad elements.
-        texts = iter(part.texts(place, [element for _, element, _ in of_record if element is not None]))
-        for _, element, error in of_record:
-            yield Rejected(
-                records[place], error, index=element, element=None if element is None else next(texts)
-            )
+    for part, errors in refused:
+        for place, group in groupby(errors, key=lambda error: error[0]):
+            of_record = list(group)
+            # Once per record, which may hold very many bad elements.
+            texts = iter(part.texts(place, [element for _, element, _ in of_record if element is not None]))
+            for _, element, error in of_record:
+                text = None if element is None else next(texts)
+                yield Rejected(records[place], error, index=element, element=text)

@@ -157,13 +157,8 @@ class PredictionStep:
             for part, (batches, _) in zip(parts, validated, strict=True)
             for addition in self._additions(records, part, batches, arrived, now)
         ]
-        self.dead_letters.send(
-            [
-                letter
-                for part, (_, of_part) in zip(parts, validated, strict=True)
-                for letter in rejected(records, of_part, part)
-            ]
-        )
+        refused = zip(parts, [of_part for _, of_part in validated], strict=True)
+        self.dead_letters.send(list(rejected(records, refused)))
 
         state.position, state.newest_record = records[-1].offset + 1, newest
         for addition in additions:

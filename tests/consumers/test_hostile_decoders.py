@@ -61,8 +61,8 @@ def test_a_dead_letter_holds_what_was_decoded_even_if_a_second_decoding_would_di
     answers = iter([b'[{"model":"m"},' + GOOD + b"]", b"[" + GOOD + b"]"])
     records = [Record(UNNATIVE)]
     [part] = decode_parts(records, message_bytes=1_000, formats=[lambda *_: next(answers)])
-    [letter] = rejected(records, part.errors, part)
+    [letter] = rejected(records, [(part, part.errors)])
     assert letter.element == b'{"model":"m"}'
     refused_later = error_of(part, 0, BadMessage("unknown_class", "none"))
-    [letter] = rejected(records, [refused_later], part)
+    [letter] = rejected(records, [(part, [refused_later])])
     assert json.loads(letter.element or b"")["item_id"] == "good"
