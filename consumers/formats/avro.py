@@ -38,7 +38,10 @@ def avro_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:
         BadMessage: the schema cannot be used.
     """
     try:
-        texts = [json.loads(text) for text in (*schema.references.values(), schema.text)]
+        texts = [
+            json.loads(text, object_hook=_without_marks)
+            for text in (*schema.references.values(), schema.text)
+        ]
         _Costs().check(texts)
         named: dict[str, Any] = {}
         for text in texts[:-1]:
@@ -71,6 +74,11 @@ def _aliases(parsed: Any) -> list[tuple[str, str]]:
     if not isinstance(parsed, dict) or parsed["type"] not in ("record", "error"):
         return []
     return [(alias, field["name"]) for field in parsed["fields"] for alias in field.get("aliases", ())]
+
+
+def _without_marks(found: dict[str, Any]) -> dict[str, Any]:
+    """An object without keys by which the parser marks schemas that it need not check."""
+    return {key: value for key, value in found.items() if not key.startswith("__")}
 
 
 class _Costs:

@@ -287,6 +287,19 @@ def test_an_avro_schema_by_which_few_bytes_are_much_is_refused(
     assert registry.asked == [20]
 
 
+def test_a_schema_cannot_mark_itself_as_checked(messages: TopicMessages, registry: Registered) -> None:
+    simple = {"type": "record", "name": "Node", "fields": [{"name": "a", "type": "int"}]}
+    marks = {"__fastavro_parsed": True, "__named_schemas": {"Node": RECURSIVE}}
+    schema = {
+        "type": "record",
+        "name": "P",
+        "fields": [{"name": "first", "type": simple}, {"name": "second", "type": "Node"}],
+    }
+    with_schema(registry, schema | marks)
+    assert reason(messages, framed(20, b"\2" + b"\2" * 500 + b"\0")) == "malformed_record"
+    assert reason(messages, framed(20, b"\2\2")) == "missing_field"
+
+
 def test_a_schema_that_is_nested_deeply_is_refused(messages: TopicMessages, registry: Registered) -> None:
     schema: Any = "string"
     for _ in range(200):
