@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any
 
 import fastavro
+from fastavro.read import LOGICAL_READERS
 from fastavro.schema import SchemaParseException
 
 from service.domain.errors import BadMessage
@@ -26,6 +27,24 @@ _DEEPEST = 64
 _COMPLEX = frozenset({"record", "error", "array", "map", "enum", "fixed"})
 _PRIMITIVES = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 """The fewest bytes that a value takes."""
+
+_LONGEST_DECIMAL = 64
+"""Bytes; digits take time by the square of their number."""
+
+
+def _of_few_bytes(read: Callable[..., Any]) -> Callable[..., Any]:
+    """A reader of decimals that refuses very long ones."""
+
+    def read_decimal(data: bytes, *schemas: Any) -> Any:
+        if len(data) > _LONGEST_DECIMAL:
+            raise ValueError
+        return read(data, *schemas)
+
+    return read_decimal
+
+
+for _kind in ("bytes-decimal", "fixed-decimal"):
+    LOGICAL_READERS[_kind] = _of_few_bytes(LOGICAL_READERS[_kind])
 
 
 def avro_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:

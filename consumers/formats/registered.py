@@ -59,11 +59,12 @@ class RegisteredValues:
     def _prepare(self, number: bytes) -> _Read | BadMessage:
         if len(number) < _PREFIX_BYTES - 1:
             raise BadMessage("malformed_record", "the value ends before the id of its schema does")
-        schema = self._schemas.schema(int.from_bytes(number))
         reader: _Read | BadMessage
         try:
-            reader = _reader(schema)
+            reader = _reader(self._schemas.schema(int.from_bytes(number)))
         except BadMessage as error:
+            if error.reason != "unsupported_schema":
+                raise  # an unknown schema may be registered later
             reader = error
         while len(self._readers) >= self._most:
             del self._readers[next(iter(self._readers))]

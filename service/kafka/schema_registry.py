@@ -26,6 +26,12 @@ PART = "schema_registry"
 
 _AT = "kafka.schema_registry"
 _LONGEST_ANSWER = 4_194_304
+_LONGEST_TEXTS = 4_194_304
+"""Characters of a schema with its references."""
+
+_HIGHEST_ID = 2**31 - 1
+"""Registries number schemas by a Java `int`; some take a higher number for a wrong path."""
+
 _MOST_REFERENCES = 100
 _REMEMBERED_SECONDS = 10.0
 """How long an id counts as unknown: a schema may be registered a moment after its first message."""
@@ -39,6 +45,8 @@ _NO_SUCH_SCHEMA = range(40_400, 40_500)
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 _NOT_FOUND = 404
+_ABOUT_THE_REQUEST = (400, 409, 422)
+"""Statuses by which a registry may refuse one id."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +87,11 @@ class SchemaRegistry:
         """The schema of an id.
 
         Raises:
-            BadMessage: there is none, or it refers to one that is not registered.
+            BadMessage: there is none, or it refers to one that is not registered, or it is too large.
             Unavailable: the registry does not answer, or refuses.
         """
+        if number > _HIGHEST_ID:
+            raise _unknown_schema(number)
         now = self._stopwatch()
         self._unknown = {known: until for known, until in self._unknown.items() if now < until}
         if number in self._unknown:
@@ -91,13 +101,14 @@ class SchemaRegistry:
                 "unknown_schema", f"schema {number} was not looked up: too many recent ids are unknown"
             )
         try:
-            answer = self._get(f"/schemas/ids/{number}")
-            references: dict[str, str] = {}
-            self._add_references(answer, references)
+            return self._ask(number)
+        except _RejectedError:
+            # A wrong URL or a proxy rejects everything; a registry answers other requests.
+            self.check()
         except _AbsentError:
-            self._unknown[number] = now + _REMEMBERED_SECONDS
-            raise _unknown_schema(number) from None
-        return RegisteredSchema(answer.get("schemaType") or "AVRO", _text(answer), references)
+            pass
+        self._unknown[number] = now + _REMEMBERED_SECONDS
+        raise _unknown_schema(number)
 
     def check(self) -> None:
         """Ask for the names of subjects, to see whether the registry answers.
@@ -105,21 +116,30 @@ class SchemaRegistry:
         Raises:
             Unavailable: it does not answer, or refuses.
         """
-        self._request("/subjects")
+        try:
+            self._request("/subjects")
+        except _TooLongError:
+            pass  # the registry answers, with very many names
+        except (_AbsentError, _RejectedError):
+            raise _misunderstood() from None
 
-    def _add_references(self, answer: dict[str, Any], found: dict[str, str]) -> None:
-        for reference in answer.get("references") or ():
-            try:
-                name, subject, version = (reference[key] for key in ("name", "subject", "version"))
-            except (KeyError, TypeError):
-                raise _misunderstood() from None
+    def _ask(self, number: int) -> RegisteredSchema:
+        answer = self._get(f"/schemas/ids/{number}")
+        references: dict[str, str] = {}
+        self._add_references(answer, references, _LONGEST_TEXTS - len(_text(answer)))
+        return RegisteredSchema(answer.get("schemaType") or "AVRO", _text(answer), references)
+
+    def _add_references(self, answer: dict[str, Any], found: dict[str, str], room: int) -> None:
+        for name, subject, version in _references(answer):
             if name in found:
                 continue
             if len(found) >= _MOST_REFERENCES:
                 raise BadMessage("unsupported_schema", f"it has more than {_MOST_REFERENCES} references")
-            target = self._get(f"/subjects/{quote(str(subject), safe='')}/versions/{int(version)}")
+            target = self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}")
             found[name] = _text(target)
-            self._add_references(target, found)
+            if sum(map(len, found.values())) > room:
+                raise _too_large()
+            self._add_references(target, found, room)
             found[name] = found.pop(name)  # after those it refers to itself
 
     def _get(self, path: str) -> dict[str, Any]:
@@ -128,7 +148,10 @@ class SchemaRegistry:
         Raises:
             _AbsentError: there is none.
         """
-        document = self._request(path)
+        try:
+            document = self._request(path)
+        except _TooLongError:
+            raise _too_large() from None
         if not isinstance(document, dict):
             raise _misunderstood()
         return document
@@ -177,7 +200,7 @@ class SchemaRegistry:
         while part := reply.read1(_LONGEST_ANSWER):  # type: ignore[attr-defined]  # an HTTPResponse has it
             answer += part
             if len(answer) > _LONGEST_ANSWER:
-                raise _misunderstood()
+                raise _TooLongError
             if self._stopwatch() > deadline:
                 raise TimeoutError
         return answer
@@ -185,6 +208,14 @@ class SchemaRegistry:
 
 class _AbsentError(Exception):
     """The registry has no such schema, subject or version."""
+
+
+class _RejectedError(Exception):
+    """The registry, or what is in its place, refuses this request."""
+
+
+class _TooLongError(Exception):
+    """The answer is longer than Credence reads."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -212,6 +243,26 @@ def _text(answer: dict[str, Any]) -> str:
     return text
 
 
+def _references(answer: dict[str, Any]) -> list[tuple[str, str, int]]:
+    """Name, subject and version of the schemas that one refers to."""
+    found = []
+    try:
+        for reference in answer.get("references") or ():
+            name, subject, version = (reference[key] for key in ("name", "subject", "version"))
+            if not (isinstance(name, str) and isinstance(subject, str) and type(version) is int):
+                raise _misunderstood()
+            found.append((name, subject, version))
+    except (LookupError, TypeError):
+        raise _misunderstood() from None
+    return found
+
+
+def _too_large() -> BadMessage:
+    return BadMessage(
+        "unsupported_schema", f"with its references it is longer than {_LONGEST_TEXTS // 2**20} MiB"
+    )
+
+
 def _unknown_schema(number: int) -> BadMessage:
     return BadMessage("unknown_schema", f"the registry has no schema {number}, or lacks one it refers to")
 
@@ -227,6 +278,8 @@ def _failure(error: urllib.error.HTTPError) -> Exception:
         return Unavailable(PART, error, why=f"it answers {code}")
     if code == _NOT_FOUND and _is_about_schemas(error):
         return _AbsentError()
+    if code in _ABOUT_THE_REQUEST:
+        return _RejectedError()
     if code in (401, 403):
         return Refused(PART, error, f"it answers {code}; check {_AT}.username and password, or token_file")
     return Refused(PART, error, f"it answers {code}; check {_AT}.url, with its path")

@@ -131,6 +131,18 @@ def test_a_value_of_an_unknown_schema_is_refused(messages: TopicMessages) -> Non
     assert reason(messages, framed(99, b"{}")) == "unknown_schema"
 
 
+def test_a_schema_that_the_registry_says_is_unsupported_is_asked_for_once() -> None:
+    class Unsupported(Registered):
+        def schema(self, number: int) -> RegisteredSchema:
+            super().schema(number)
+            raise BadMessage("unsupported_schema", "it has more than 100 references")
+
+    registry = Unsupported(SCHEMAS)
+    messages = TopicMessages(PREDICTION_TYPE, registered=RegisteredValues(registry, cached=10))
+    assert [reason(messages, framed(1, b"{}")) for _ in range(3)] == ["unsupported_schema"] * 3
+    assert registry.asked == [1]
+
+
 def test_a_value_that_ends_within_its_prefix_is_refused(messages: TopicMessages) -> None:
     assert reason(messages, b"\0\0\0") == "malformed_record"
 
@@ -228,6 +240,22 @@ def test_logical_types_and_enums_are_what_json_says_of_them(
     found = one(messages, avro(schema, message, number=20))
     assert isinstance(found, WirePrediction)
     assert (found.item_id, found.predicted_class, found.score, found.time) == (str(item), "dog", 0.75, now)
+
+
+@pytest.mark.parametrize(("length", "expected"), [(64, "missing_field"), (65, "malformed_record")])
+def test_a_decimal_of_more_than_64_bytes_is_refused(
+    messages: TopicMessages, registry: Registered, length: int, expected: str
+) -> None:
+    size = {"type": "fixed", "name": "F", "size": length}
+    for number, stored in (20, "bytes"), (21, size):
+        kind = stored if isinstance(stored, dict) else {"type": stored}
+        decimal = kind | {"logicalType": "decimal", "precision": 100, "scale": 2}
+        with_schema(
+            registry, {"type": "record", "name": "P", "fields": [{"name": "a", "type": decimal}]}, number
+        )
+    prefix = bytes([2 * length % 128 | 128, 2 * length // 128])
+    assert reason(messages, framed(20, prefix + b"\x7f" * length)) == expected
+    assert reason(messages, framed(21, b"\x7f" * length)) == expected
 
 
 def test_a_schema_may_refer_to_others(messages: TopicMessages, registry: Registered) -> None:

@@ -159,6 +159,11 @@ def test_a_registry_that_refuses_the_login_says_what_to_check(server: Server, st
         (200, [1]),
         (200, {"schema": 5}),
         (200, {"schema": "x", "references": [{"name": "a"}]}),
+        (200, {"schema": "x", "references": 5}),
+        (200, {"schema": "x", "references": [{"name": ["a"], "subject": "s", "version": 1}]}),
+        (200, {"schema": "x", "references": [{"name": "a", "subject": "s", "version": "latest"}]}),
+        (200, {"schema": "x", "references": [{"name": "a", "subject": "s", "version": float("inf")}]}),
+        (400, b"<html>a proxy</html>"),
         (200, b"[" * 100_000),
     ],
 )
@@ -166,6 +171,42 @@ def test_what_is_no_registry_is_no_reason_to_refuse_messages(server: Server, ans
     server.answers["/schemas/ids/7"] = answer
     with pytest.raises(Refused, match=r"check kafka\.schema_registry\.url"):
         client(server).schema(7)
+
+
+def test_an_id_that_no_registry_can_give_is_unknown_without_asking(server: Server) -> None:
+    with pytest.raises(BadMessage, match="unknown_schema"):
+        client(server).schema(2**31)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("status", [400, 409, 422])
+def test_an_id_that_the_registry_rejects_is_unknown(server: Server, status: int) -> None:
+    server.answers |= {"/schemas/ids/7": (status, {}), "/subjects": (200, [])}
+    registry = client(server)
+    for _ in range(2):
+        with pytest.raises(BadMessage, match="unknown_schema"):
+            registry.schema(7)
+    assert [path for path, _ in server.asked] == ["/schemas/ids/7", "/subjects"]
+
+
+def test_a_schema_that_is_too_long_is_unsupported(server: Server) -> None:
+    server.answers["/schemas/ids/7"] = 200, {"schema": "x" * 4_200_000}
+    with pytest.raises(BadMessage, match=r"unsupported_schema: .* longer than 4 MiB"):
+        client(server).schema(7)
+
+
+def test_a_schema_with_references_that_are_too_long_is_unsupported(server: Server) -> None:
+    names = [{"name": f"{i}", "subject": f"{i}", "version": 1} for i in range(5)]
+    server.answers["/schemas/ids/7"] = 200, {"schema": "x", "references": names}
+    for i in range(5):
+        server.answers[f"/subjects/{i}/versions/1"] = 200, {"schema": "x" * 1_000_000}
+    with pytest.raises(BadMessage, match=r"unsupported_schema: .* longer than 4 MiB"):
+        client(server).schema(7)
+
+
+def test_a_registry_of_very_many_subjects_answers(server: Server) -> None:
+    server.answers["/subjects"] = 200, ["x" * 100] * 50_000
+    client(server).check()
 
 
 def test_a_registry_that_is_away_is_unavailable() -> None:
