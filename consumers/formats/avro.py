@@ -15,6 +15,7 @@ import fastavro
 from fastavro.read import LOGICAL_READERS
 from fastavro.schema import SchemaParseException
 
+from consumers.formats.expansion import check_expansion
 from service.domain.errors import BadMessage
 from service.kafka.schema_registry import RegisteredSchema
 
@@ -22,8 +23,14 @@ _ERRORS = (EOFError, LookupError, ValueError, TypeError, ArithmeticError, StopIt
 """What the reader raises for bytes that do not fit the schema."""
 
 _MOST_NODES = 10_000
-_MOST_NODES_PER_BYTE = 64
+_MOST_NODES_PER_BYTE = 8
 _DEEPEST = 64
+_UNUSABLE = (
+    *(SchemaParseException, ValueError, TypeError, LookupError),
+    *(ArithmeticError, AttributeError, RecursionError),
+)
+"""What comes of texts that are no schema."""
+
 _COMPLEX = frozenset({"record", "error", "array", "map", "enum", "fixed"})
 _PRIMITIVES = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 """The fewest bytes that a value takes."""
@@ -61,16 +68,18 @@ def avro_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:
             json.loads(text, object_hook=_without_marks)
             for text in (*schema.references.values(), schema.text)
         ]
-        _Costs().check(texts)
+        costs = _Costs()
+        nodes = costs.check(texts)
         named: dict[str, Any] = {}
         for text in texts[:-1]:
             fastavro.parse_schema(text, named_schemas=named)
         parsed: Any = fastavro.parse_schema(texts[-1], named_schemas=named)
-    except (SchemaParseException, ValueError, TypeError, LookupError, RecursionError) as error:
+    except _UNUSABLE as error:
         raise BadMessage(
             "unsupported_schema", f"the registered text is no usable Avro schema ({type(error).__name__})"
         ) from None
     aliases = _aliases(parsed)
+    longest_name = costs.longest_name
 
     def read(value: bytes, begin: int) -> Any:
         stream = BytesIO(value)
@@ -81,6 +90,12 @@ def avro_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:
             raise BadMessage("malformed_record", "the value does not fit its Avro schema") from None
         if stream.tell() != len(value):
             raise BadMessage("malformed_record", "bytes follow the end of the Avro value")
+        check_expansion(
+            found,
+            value_bytes=len(value),
+            most_names=nodes + _MOST_NODES_PER_BYTE * len(value),
+            longest_name=longest_name,
+        )
         for alias, name in aliases:
             found.setdefault(alias, found[name])
         return found
@@ -101,18 +116,29 @@ def _without_marks(found: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Costs:
-    """What a value of a schema costs: values that it consists of, and the fewest bytes that it takes."""
+    """What a value of a schema costs: values that it consists of, and the fewest bytes that it takes.
+
+    Attributes:
+        longest_name: characters of the longest name of a field, alias or symbol.
+    """
 
     def __init__(self) -> None:
+        self.longest_name = 0
         self._named: dict[str, tuple[int, int]] = {}
         self._open: set[str] = set()
 
-    def check(self, texts: list[Any]) -> None:
-        """Refuse a schema, the last of several, by which few bytes could fill the memory."""
+    def check(self, texts: list[Any]) -> int:
+        """Refuse a schema, the last of several, by which few bytes could fill the memory.
+
+        Returns:
+            values that one of it consists of, besides the items of arrays and maps.
+        """
+        nodes = 0
         for text in texts:
             nodes, _ = self._cost(text, "", 0)
             if nodes > _MOST_NODES:
                 raise BadMessage("unsupported_schema", f"it describes more than {_MOST_NODES:,} fields")
+        return nodes
 
     def _cost(self, schema: Any, namespace: str, depth: int) -> tuple[int, int]:
         if depth > _DEEPEST:
@@ -141,17 +167,27 @@ class _Costs:
     ) -> tuple[int, int]:
         name = _full_name(schema["name"], schema.get("namespace", namespace))
         if kind == "enum":
+            self._note(schema["symbols"])
             cost = 1, 1
         elif kind == "fixed":
-            cost = 1, int(schema["size"])
+            cost = 1, _size(schema["size"])
         else:
             self._open.add(name)
             inner = name.rpartition(".")[0]
-            fields = [self._cost(field["type"], inner, depth + 1) for field in schema["fields"]]
+            fields = [self._field(field, inner, depth + 1) for field in schema["fields"]]
             self._open.remove(name)
             cost = 1 + sum(nodes for nodes, _ in fields), sum(fewest for _, fewest in fields)
         self._named[name] = cost
         return cost
+
+    def _field(self, field: Mapping[str, Any], namespace: str, depth: int) -> tuple[int, int]:
+        self._note([field["name"], *(field.get("aliases") or ())])
+        return self._cost(field["type"], namespace, depth)
+
+    def _note(self, names: list[Any]) -> None:
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError
+        self.longest_name = max(self.longest_name, *map(len, names), 0)
 
     def _reference(self, name: str, namespace: str) -> tuple[int, int]:
         for full in (_full_name(name, namespace), name):
@@ -162,5 +198,13 @@ class _Costs:
         raise BadMessage("unsupported_schema", "it names a type that neither it nor its references define")
 
 
-def _full_name(name: str, namespace: str | None) -> str:
+def _size(size: Any) -> int:
+    if type(size) is not int or size < 0:
+        raise ValueError
+    return size
+
+
+def _full_name(name: Any, namespace: Any) -> str:
+    if not isinstance(name, str) or not isinstance(namespace, str | None):
+        raise TypeError
     return f"{namespace}.{name}" if namespace and "." not in name else name
