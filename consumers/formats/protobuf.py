@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import grpc_tools
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Error
 
-from service.domain.errors import BadMessage, Refused
-from service.kafka.schema_registry import PART, RegisteredSchema
+from consumers.formats.expansion import check_expansion
+from consumers.formats.protobuf_schema import MAIN, compile_schema, examine
+from consumers.formats.protobuf_wire import WireFields, too_many_fields, varint
+from service.domain.errors import BadMessage
+from service.kafka.schema_registry import RegisteredSchema
 
-_IMPORT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+){0,16}")
-_MEMORY = "/dev/shm"  # noqa: S108 - a folder of its own is made in it
-"""Can be written to where the file system of a container cannot."""
-
-_MAIN = "schema_of_a_registry.proto"
-_COMPILE_SECONDS = 30.0
 _MOST_INDEXES = 32
-_LONGEST_VARINT = 5
 _LEAST_ROOM = 10_000
 _ROOM_PER_BYTE = 2
 _EMPTY_IS_ABSENT = (
@@ -52,70 +41,37 @@ def protobuf_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:
     """
     pool = descriptor_pool.DescriptorPool()
     try:
-        files = _compiled(schema).file
+        files = compile_schema(schema).file
+        longest_name = examine(files, reserved=_WELL_KNOWN)
         for file in files:
             pool.Add(file)
-        types = pool.FindFileByName(_MAIN).message_types_by_name
+        types = pool.FindFileByName(MAIN).message_types_by_name
         # protoc writes files after those that they import, so this one last.
         roots = [types[message.name] for message in files[-1].message_type]
-    except (TypeError, ValueError, LookupError) as error:
+    except (Error, TypeError, ValueError, LookupError, RecursionError) as error:
         raise BadMessage(
             "unsupported_schema", f"the registered .proto cannot be used ({type(error).__name__})"
         ) from None
     classes: dict[tuple[int, ...], Any] = {}
     converter = _Converter()
+    wire = WireFields(pool)
 
     def read(value: bytes, begin: int) -> Any:
         indexes, begin = _message_indexes(value, begin)
         found = classes.get(indexes)
         if found is None:
             found = classes[indexes] = message_factory.GetMessageClass(_message_type(roots, indexes))
+        room = _LEAST_ROOM + _ROOM_PER_BYTE * len(value)
+        content = value[begin:]
         try:
-            message = found.FromString(value[begin:])
-            return converter.convert(message, room=_LEAST_ROOM + _ROOM_PER_BYTE * len(value))
-        except (Error, ValueError, ArithmeticError, RecursionError):
+            wire.check(content, found.DESCRIPTOR, room=room)
+            fields = converter.convert(found.FromString(content), room=room)
+        except (Error, ValueError, LookupError, ArithmeticError, RecursionError):
             raise BadMessage("malformed_record", "the value does not fit its Protobuf schema") from None
+        check_expansion(fields, value_bytes=len(value), most_names=room, longest_name=longest_name)
+        return fields
 
     return read
-
-
-def _compiled(schema: RegisteredSchema) -> descriptor_pb2.FileDescriptorSet:
-    """The files of a schema as protoc compiles them.
-
-    In a process of its own, because the text is of whoever may register schemas.
-    """
-    for name in schema.references:
-        if not _IMPORT.fullmatch(name) or ".." in name.split("/"):
-            raise BadMessage("unsupported_schema", "the name of a reference is no path of an import")
-        if any(str(folder) in schema.references for folder in PurePosixPath(name).parents):
-            raise BadMessage("unsupported_schema", "the name of one reference is a folder of another one")
-    parent = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    try:
-        with TemporaryDirectory(prefix="credence-", dir=parent) as folder:
-            return _compile_in(Path(folder), {**schema.references, _MAIN: schema.text})
-    except OSError as error:
-        remedy = f"protoc cannot write to a folder; give it {_MEMORY}, or one that TMPDIR names"
-        raise Refused(PART, error, remedy) from None
-
-
-def _compile_in(folder: Path, files: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    output = folder / "descriptors.bin"
-    well_known = Path(grpc_tools.__file__).parent / "_proto"
-    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{well_known}"]
-    command += ["--include_imports", f"--descriptor_set_out={output}", _MAIN]
-    try:
-        run = subprocess.run(  # noqa: S603 - of this interpreter, with names of our own
-            command, capture_output=True, timeout=_COMPILE_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise BadMessage("unsupported_schema", "protoc takes too long to compile it") from None
-    if run.returncode:
-        raise BadMessage("unsupported_schema", "protoc does not compile the registered .proto")
-    return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
 
 
 def _message_indexes(value: bytes, begin: int) -> tuple[tuple[int, ...], int]:
@@ -133,12 +89,11 @@ def _message_indexes(value: bytes, begin: int) -> tuple[tuple[int, ...], int]:
 
 
 def _zigzag(value: bytes, begin: int) -> tuple[int, int]:
-    number = 0
-    for at, byte in enumerate(value[begin : begin + _LONGEST_VARINT]):
-        number |= (byte & 0x7F) << (7 * at)
-        if not byte & 0x80:
-            return (number >> 1) ^ -(number & 1), begin + at + 1
-    raise _wrong_indexes()
+    try:
+        number, end = varint(value, begin)
+    except (ValueError, IndexError):
+        raise _wrong_indexes() from None
+    return (number >> 1) ^ -(number & 1), end
 
 
 def _message_type(roots: list[Any], indexes: tuple[int, ...]) -> Any:
@@ -164,7 +119,7 @@ class _Room:
     def take(self, fields: int) -> None:
         self._left -= fields
         if self._left < 0:
-            raise BadMessage("message_too_large", "the value has very many fields for its length")
+            raise too_many_fields()
 
 
 _Convert = Callable[[Any, _Room], Any]

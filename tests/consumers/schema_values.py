@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 from google.protobuf import json_format
 
-from consumers.formats import protobuf
+from consumers.formats import protobuf_schema
 from service.domain.errors import BadMessage
 from service.kafka.schema_registry import RegisteredSchema
 
@@ -109,7 +109,7 @@ def proto_class(text: str, name: str) -> Any:
     from google.protobuf import descriptor_pool, message_factory  # noqa: PLC0415
 
     pool = descriptor_pool.DescriptorPool()
-    for file in protobuf._compiled(RegisteredSchema("PROTOBUF", text, {})).file:
+    for file in protobuf_schema.compile_schema(RegisteredSchema("PROTOBUF", text, {})).file:
         pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,11 @@ from schema_values import SCHEMAS, Registered, framed
 
 from consumers.formats.messages import TopicMessages
 from consumers.formats.registered import RegisteredValues
-from service.domain.errors import BadMessage
+from service.domain.errors import BadMessage, Unavailable
 from service.domain.messages import PREDICTION_TYPE
 from service.kafka.schema_registry import RegisteredSchema
+
+PROTO = 'syntax = "proto3";\n'
 
 
 def reason(kind: str, schema: Any, content: bytes, **references: str) -> str:
@@ -72,3 +76,108 @@ def test_a_long_name_is_not_repeated_for_every_byte_of_avro(items: Any) -> None:
     assert found == "message_too_large"
     # To write it would be 5 GB.
     assert time.process_time() - began < 5
+
+
+UNUSABLE_PROTO = {
+    "a field DESCRIPTOR": "message A { string DESCRIPTOR = 1; }",
+    "a field HasField": "message A { string HasField = 1; }",
+    "a Timestamp of its own": "package google.protobuf; message Timestamp { string x = 1; }",
+    "a StringValue within another message": "package google; message protobuf { message StringValue {} }",
+    "a Struct without fields": "package google.protobuf; message Struct { int32 fields = 1; }",
+}
+
+
+@pytest.mark.parametrize("text", UNUSABLE_PROTO.values(), ids=UNUSABLE_PROTO)
+def test_a_proto_that_replaces_what_protobuf_has_is_unsupported(text: str) -> None:
+    assert reason("PROTOBUF", PROTO + text, b"\0\x0a\1a") == "unsupported_schema"
+
+
+def test_a_reference_does_not_replace_a_file_of_protobuf() -> None:
+    name = "google/protobuf/timestamp.proto"
+    text = f'import "{name}"; message A {{ google.protobuf.Timestamp model = 1; }}'
+    other = "package google.protobuf; message Timestamp { string z = 1; }"
+    schema = RegisteredSchema("PROTOBUF", PROTO + text, {name: PROTO + other})
+    registered = RegisteredValues(Registered({20: schema}), cached=1)
+    assert registered.read(framed(20, b"\0\x0a\2\x08\1"))["model"].year == 1970
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a" * 300 + ".proto",
+        "google/protobuf/" + "a" * 300,
+        "a/.",
+        "schema_of_a_registry.proto",
+        "schema_of_a_registry.proto/x",
+    ],
+)
+def test_a_reference_that_cannot_be_written_is_unsupported(name: str) -> None:
+    assert reason("PROTOBUF", PROTO + "message A {}", b"\0", **{name: PROTO}) == "unsupported_schema"
+
+
+def test_a_long_name_of_an_enum_is_not_repeated_for_every_byte_of_protobuf() -> None:
+    text = f"enum E {{ {'X' * 50_000} = 0; }} message A {{ repeated E many = 1; }}"
+    began = time.process_time()
+    found = reason("PROTOBUF", PROTO + text, b"\0\x0a\xa0\x8d\x06" + b"\0" * 100_000)
+    assert found == "message_too_large"
+    # To write it would be 5 GB.
+    assert time.process_time() - began < 5
+
+
+WIDE = "".join(f"int64 f{i} = {i + 1}; " for i in range(1_000))
+WIDE_2 = WIDE.replace("int64", "optional int64")
+WIDE_PROTO = {
+    "messages": (f"message A {{ repeated B many = 1; }} message B {{ {WIDE} }}", b"\x0a\0"),
+    "values of a map": (
+        f"message A {{ map<int32, B> many = 1; }} message B {{ {WIDE} }}",
+        b"\x0a\2\x12\0",
+    ),
+    "groups": (
+        f"message A {{ repeated group G = 1 {{ optional B b = 1; }} }} message B {{ {WIDE_2} }}",
+        b"\x0b\x0a\0\x0c",
+    ),
+    "extensions": (
+        f"message A {{ extensions 1 to 9; }} extend A {{ repeated B many = 1; }} message B {{ {WIDE_2} }}",
+        b"\x0a\0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), WIDE_PROTO.values(), ids=WIDE_PROTO)
+def test_messages_without_content_are_counted_before_there_is_room_for_their_fields(
+    text: str, part: bytes
+) -> None:
+    resource = pytest.importorskip("resource")
+    syntax = 'syntax = "proto2";' if "optional" in text else PROTO
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert reason("PROTOBUF", syntax + text, b"\0" + part * 100_000) == "message_too_large"
+    # With all their fields, the messages would take 800 MB.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+def test_a_protobuf_of_many_small_messages_is_read() -> None:
+    text = (
+        PROTO + "message A { repeated B many = 1; } message B { string name = 1; int32 n = 2; A inner = 3; }"
+    )
+    registered = RegisteredValues(Registered({20: RegisteredSchema("PROTOBUF", text, {})}), cached=1)
+    part = b"\x0a\x05\x0a\1a\x10\x07"
+    found = registered.read(framed(20, b"\0" + part * 100_000))
+    assert found["many"] == [{"name": "a", "n": 7}] * 100_000
+
+
+@pytest.mark.parametrize("ending", ["import time; time.sleep(60)", "import os; os.kill(os.getpid(), 9)"])
+def test_a_schema_is_compiled_again_after_protoc_was_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ending: str
+) -> None:
+    schema = RegisteredSchema("PROTOBUF", PROTO + "message A { int32 x = 1; }", {})
+    registered = RegisteredValues(Registered({20: schema}), cached=1)
+    value = framed(20, b"\0\x08\5")
+    stopped = tmp_path / "python"
+    stopped.write_text(f"#!{sys.executable}\n{ending}\n")
+    stopped.chmod(0o700)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(stopped))
+        patch.setattr("consumers.formats.protobuf_schema._COMPILE_SECONDS", 1.0)
+        with pytest.raises(Unavailable, match="protoc"):
+            registered.read(value)
+    assert registered.read(value) == {"x": 5}

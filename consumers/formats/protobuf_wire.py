@@ -1,0 +1,112 @@
+"""Counts the fields within a value of Protobuf before the parser makes room for them, set or not.
+
+Source: https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+
+from service.domain.errors import BadMessage
+
+_MOST_FRAMES = 200
+"""More than the parser's own limit, which is 100."""
+
+_LONGEST_VARINT = 10
+_VARINT, _LENGTH, _GROUP, _END_GROUP = 0, 2, 3, 4
+_FIXED = {1: 8, 5: 4}
+
+
+class WireFields:
+    """Counts fields by the wire format.
+
+    Args:
+        pool: with the types, and with their extensions.
+    """
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._inner: dict[str, dict[int, Descriptor]] = {}
+
+    def check(self, value: bytes, descriptor: Descriptor, *, room: int) -> None:
+        """Refuse a value that has more fields than there is room for.
+
+        Raises:
+            BadMessage: it has more.
+            ValueError: it is nested very deeply, or is no Protobuf.
+            IndexError: it ends too early.
+        """
+        if not self._messages_in(descriptor):
+            return
+        room -= len(descriptor.fields)
+        at = 0
+        frames = [(len(value), self._messages_in(descriptor))]
+        while frames:
+            end, inner = frames[-1]
+            if at >= end:
+                frames.pop()
+                continue
+            tag, at = varint(value, at)
+            kind, found = tag & 7, inner.get(tag >> 3)
+            if kind == _END_GROUP:
+                frames.pop()
+                continue
+            size, at = _content(value, at, kind)
+            if kind == _GROUP or (found is not None and kind == _LENGTH):
+                frames.append((end if kind == _GROUP else at + size, self._messages_in(found)))
+                room -= 0 if found is None else len(found.fields)
+                if room < 0:
+                    raise too_many_fields()
+                if len(frames) > _MOST_FRAMES:
+                    raise ValueError
+            else:
+                at += size
+
+    def _messages_in(self, descriptor: Descriptor | None) -> dict[int, Descriptor]:
+        """Fields that are messages, by their numbers."""
+        if descriptor is None:
+            return {}
+        inner = self._inner.get(descriptor.full_name)
+        if inner is None:
+            fields = list(descriptor.fields)
+            if descriptor.is_extendable:
+                fields += self._pool.FindAllExtensions(descriptor)
+            inner = {field.number: field.message_type for field in fields if field.message_type is not None}
+            self._inner[descriptor.full_name] = inner
+        return inner
+
+
+def varint(value: bytes, at: int) -> tuple[int, int]:
+    """An unsigned integer, and where it ends.
+
+    Raises:
+        ValueError: it is too long.
+        IndexError: the value ends before.
+    """
+    number = 0
+    for place in range(_LONGEST_VARINT):
+        byte = value[at + place]
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+            return number, at + place + 1
+    raise ValueError
+
+
+def too_many_fields() -> BadMessage:
+    """The refusal of a value whose fields, most of them not set, would fill the memory."""
+    return BadMessage("message_too_large", "the value has very many fields for its length")
+
+
+def _content(value: bytes, at: int, kind: int) -> tuple[int, int]:
+    """How long the content of a field is, and where it begins."""
+    if kind == _LENGTH:
+        return varint(value, at)
+    if kind == _VARINT:
+        return 0, varint(value, at)[1]
+    if kind == _GROUP:
+        return 0, at
+    if kind not in _FIXED:
+        raise ValueError
+    return _FIXED[kind], at
