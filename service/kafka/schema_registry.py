@@ -118,9 +118,9 @@ class SchemaRegistry:
         """
         try:
             self._request("/subjects")
-        except _TooLongError:
-            pass  # the registry answers, with very many names
-        except (_AbsentError, _RejectedError):
+        except (_TooLongError, _AbsentError):
+            pass  # a registry answers: with very many names, or in its own words
+        except _RejectedError:
             raise _misunderstood() from None
 
     def _ask(self, number: int) -> RegisteredSchema:
