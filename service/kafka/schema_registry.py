@@ -20,6 +20,7 @@ from urllib.parse import quote, urlsplit
 from service.config.schema_registry import SchemaRegistrySettings
 from service.config.tls import client_context
 from service.domain.errors import BadMessage, ConfigurationError, Refused, Unavailable
+from service.kafka.timed_replies import TimedHTTP, TimedHTTPS
 
 PART = "schema_registry"
 """Name of the registry in `Unavailable`."""
@@ -165,7 +166,7 @@ class SchemaRegistry:
             raise Refused(PART, error, f"{key} {problem}") from None
         try:
             with opener.open(request, timeout=self._settings.timeout_seconds) as reply:
-                return json.loads(self._read(reply))
+                return json.loads(_read(reply))
         except urllib.error.HTTPError as error:
             with error:
                 raise _failure(error) from None
@@ -178,10 +179,10 @@ class SchemaRegistry:
 
     def _opener(self) -> urllib.request.OpenerDirector:
         # Made anew, so that a certificate that is renewed in place counts from the next request on.
-        https = urllib.request.HTTPSHandler(context=client_context(self._settings, at=_AT))
+        https = TimedHTTPS(context=client_context(self._settings, at=_AT))
         plain = urlsplit(self._settings.url).scheme == "http"
         proxies = urllib.request.ProxyHandler({} if plain else None)
-        return urllib.request.build_opener(proxies, https, _NoRedirects)
+        return urllib.request.build_opener(proxies, TimedHTTP, https, _NoRedirects)
 
     def _authorized(self, path: str) -> urllib.request.Request:
         settings = self._settings
@@ -193,17 +194,6 @@ class SchemaRegistry:
             headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         url = settings.url.rstrip("/") + path
         return urllib.request.Request(url, headers=headers)  # noqa: S310 - settings allow http and https only
-
-    def _read(self, reply: IO[bytes]) -> bytes:
-        deadline = self._stopwatch() + self._settings.timeout_seconds
-        answer = b""
-        while part := reply.read1(_LONGEST_ANSWER):  # type: ignore[attr-defined]  # an HTTPResponse has it
-            answer += part
-            if len(answer) > _LONGEST_ANSWER:
-                raise _TooLongError
-            if self._stopwatch() > deadline:
-                raise TimeoutError
-        return answer
 
 
 class _AbsentError(Exception):
@@ -223,6 +213,15 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+def _read(reply: IO[bytes]) -> bytes:
+    answer = b""
+    while part := reply.read1(_LONGEST_ANSWER):  # type: ignore[attr-defined]  # an HTTPResponse has it
+        answer += part
+        if len(answer) > _LONGEST_ANSWER:
+            raise _TooLongError
+    return answer
 
 
 def _read_token(path: str) -> str:

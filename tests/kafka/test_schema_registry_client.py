@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -168,7 +170,7 @@ def test_a_registry_that_refuses_the_login_says_what_to_check(server: Server, st
     ],
 )
 def test_what_is_no_registry_is_no_reason_to_refuse_messages(server: Server, answer: tuple[int, Any]) -> None:
-    server.answers["/schemas/ids/7"] = answer
+    server.answers |= {"/schemas/ids/7": answer, "/subjects": answer}
     with pytest.raises(Refused, match=r"check kafka\.schema_registry\.url"):
         client(server).schema(7)
 
@@ -214,6 +216,32 @@ def test_a_registry_that_is_away_is_unavailable() -> None:
     server.close()
     with pytest.raises(Unavailable, match="connection refused"):
         client(server).schema(7)
+
+
+@pytest.mark.parametrize(
+    "begin", [b"HTTP/1.0 200 OK\r\nX: ", b"HTTP/1.0 200 OK\r\n\r\n", b"HTTP/1.0 404 Not Found\r\n\r\n"]
+)
+def test_a_reply_whose_bytes_come_slowly_is_not_awaited_for_ever(begin: bytes) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(begin)
+            while not ended.wait(0.05):
+                connection.sendall(b" ")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        with pytest.raises(Unavailable):
+            SchemaRegistry(SchemaRegistrySettings(url=url, timeout_seconds=0.3)).schema(7)
+    finally:
+        ended.set()
+        thread.join(10)
+        listener.close()
 
 
 def test_an_unknown_id_is_asked_for_again_after_some_seconds(server: Server) -> None:
