@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from service.domain.errors import BadMessage
 
@@ -49,12 +49,12 @@ class WireFields:
                 frames.pop()
                 continue
             tag, at = varint(value, at)
-            kind, found = tag & 7, inner.get(tag >> 3)
+            kind, found = tag & 7, inner.get(tag)
             if kind == _END_GROUP:
                 frames.pop()
                 continue
             size, at = _content(value, at, kind)
-            if kind == _GROUP or (found is not None and kind == _LENGTH):
+            if kind == _GROUP or found is not None:
                 frames.append((end if kind == _GROUP else at + size, self._messages_in(found)))
                 room -= 0 if found is None else len(found.fields)
                 if room < 0:
@@ -65,7 +65,7 @@ class WireFields:
                 at += size
 
     def _messages_in(self, descriptor: Descriptor | None) -> dict[int, Descriptor]:
-        """Fields that are messages, by their numbers."""
+        """Types of the fields that are messages, by their tags: a field of another wire type is unknown."""
         if descriptor is None:
             return {}
         inner = self._inner.get(descriptor.full_name)
@@ -73,7 +73,7 @@ class WireFields:
             fields = list(descriptor.fields)
             if descriptor.is_extendable:
                 fields += self._pool.FindAllExtensions(descriptor)
-            inner = {field.number: field.message_type for field in fields if field.message_type is not None}
+            inner = {_tag(field): field.message_type for field in fields if field.message_type is not None}
             self._inner[descriptor.full_name] = inner
         return inner
 
@@ -97,6 +97,11 @@ def varint(value: bytes, at: int) -> tuple[int, int]:
 def too_many_fields() -> BadMessage:
     """The refusal of a value whose fields, most of them not set, would fill the memory."""
     return BadMessage("message_too_large", "the value has very many fields for its length")
+
+
+def _tag(field: FieldDescriptor) -> int:
+    number: int = field.number
+    return number << 3 | (_GROUP if field.type == FieldDescriptor.TYPE_GROUP else _LENGTH)
 
 
 def _content(value: bytes, at: int, kind: int) -> tuple[int, int]:
