@@ -29,6 +29,7 @@ class WireFields:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self._inner: dict[str, dict[int, Descriptor]] = {}
+        self._widest: dict[str, int] = {}
 
     def check(self, value: bytes, descriptor: Descriptor, *, room: int) -> None:
         """Refuse a value that has more fields than there is room for.
@@ -38,7 +39,8 @@ class WireFields:
             ValueError: it is nested very deeply, or is no Protobuf.
             IndexError: it ends too early.
         """
-        if not self._messages_in(descriptor):
+        # A message takes two bytes or more, so short values need no count.
+        if (len(value) // 2 + 1) * self._widest_in(descriptor) <= room:
             return
         room -= len(descriptor.fields)
         at = 0
@@ -63,6 +65,21 @@ class WireFields:
                     raise ValueError
             else:
                 at += size
+
+    def _widest_in(self, descriptor: Descriptor) -> int:
+        """Most fields of a type that can be within a message; 0 if none can."""
+        widest = self._widest.get(descriptor.full_name)
+        if widest is None:
+            reached = {descriptor.full_name: descriptor}
+            rest = [descriptor]
+            while rest:
+                found = self._messages_in(rest.pop()).values()
+                rest.extend(new for new in found if new.full_name not in reached)
+                reached |= {new.full_name: new for new in found}
+            has_messages = bool(self._messages_in(descriptor))
+            widest = max(len(each.fields) for each in reached.values()) if has_messages else 0
+            self._widest[descriptor.full_name] = widest
+        return widest
 
     def _messages_in(self, descriptor: Descriptor | None) -> dict[int, Descriptor]:
         """Types of the fields that are messages, by their tags: a field of another wire type is unknown."""
