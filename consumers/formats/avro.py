@@ -25,6 +25,9 @@ _ERRORS = (EOFError, LookupError, ValueError, TypeError, ArithmeticError, StopIt
 _MOST_NODES = 10_000
 _MOST_NODES_PER_BYTE = 8
 _DEEPEST = 64
+_MOST_ALIASES = 16
+"""Of a field, whose content is there under each of them."""
+
 _UNUSABLE = (
     *(SchemaParseException, ValueError, TypeError, LookupError),
     *(ArithmeticError, AttributeError, RecursionError),
@@ -181,7 +184,10 @@ class _Costs:
         return cost
 
     def _field(self, field: Mapping[str, Any], namespace: str, depth: int) -> tuple[int, int]:
-        self._note([field["name"], *(field.get("aliases") or ())])
+        aliases = field.get("aliases") or ()
+        if len(aliases) > _MOST_ALIASES:
+            raise BadMessage("unsupported_schema", f"a field has more than {_MOST_ALIASES} aliases")
+        self._note([field["name"], *aliases])
         return self._cost(field["type"], namespace, depth)
 
     def _note(self, names: list[Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from service.domain.errors import BadMessage
@@ -35,7 +34,7 @@ def check_expansion(found: Any, *, value_bytes: int, most_names: int, longest_na
         part = rest.pop()
         if isinstance(part, str):
             room -= len(part)
-        elif isinstance(part, Mapping):
+        elif isinstance(part, dict):
             room -= sum(map(len, part))
             rest.extend(part.values())
         elif isinstance(part, list):
