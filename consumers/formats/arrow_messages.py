@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from operator import add
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,7 +55,7 @@ def check_messages(value: bytes) -> None:
         if (kind == _SCHEMA) != (number == 0) or kind not in (_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH):
             _refuse("a stream must be a schema, then dictionaries and record batches")
         if kind == _SCHEMA:
-            _check_schema(data, header)
+            _check_schema(data)
         elif kind == _RECORD_BATCH:
             rows += _check_batch(data, header, body, len(value))
         elif _number(_U8, data, header, 2):
@@ -90,7 +92,9 @@ def _messages(value: bytes) -> Iterator[tuple[bytes, int]]:
         _refuse("something follows the end of the stream: write one stream in a record")
 
 
-def _check_schema(data: bytes, schema: int) -> None:
+@lru_cache(maxsize=16)
+def _check_schema(data: bytes) -> None:
+    schema = _child(data, int(_U32(data)[0]), 2)
     if len(data) > _MOST_SCHEMA_BYTES:
         _refuse(f"the schema, with its metadata, is over {_MOST_SCHEMA_BYTES} bytes")
     waiting = _tables(data, schema, 1)
@@ -119,11 +123,9 @@ def _check_batch(data: bytes, batch: int, body: int, value_bytes: int) -> int:
         _refuse("there are more rows than the value has bytes")
     if buffers := _child(data, batch, 2):
         count = int(_U32(data, buffers)[0])
-        begins, lengths = np.frombuffer(data, "<i8", 2 * count, buffers + 4).reshape(count, 2).T
-        is_within = (
-            (begins >= 0) & (lengths >= 0) & (begins <= body) & (lengths <= body - begins.clip(0, body))
-        )
-        if not is_within.all() or int(lengths.sum()) > body:
+        numbers = struct.unpack_from(f"<{2 * count}q", data, buffers + 4)
+        ends, total = map(add, numbers[::2], numbers[1::2]), sum(numbers[1::2])
+        if numbers and (min(numbers) < 0 or max(ends) > body or total > body):
             _refuse("buffers overlap, or lie outside of their message")
     return rows
 
@@ -155,7 +157,8 @@ def _tables(data: bytes, table: int, number: int) -> list[int]:
 def _number(read: _Read, data: bytes, table: int, number: int) -> int:
     """The integer in a field; 0 if it is absent."""
     at = _field(data, table, number)
-    return int(read(data, at)[0]) if at else 0
+    found: int = read(data, at)[0] if at else 0
+    return found
 
 
 def _field(table: bytes, at: int, number: int) -> int:

@@ -21,7 +21,8 @@ _TEXTS = frozenset(_FIELDS[:5])
 
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, in seconds since the epoch."""
-_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_MICROSECONDS = 1_000_000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": _MICROSECONDS, "ns": 1_000_000_000}
 
 _DICTIONARY_BYTES = 16
 """Of a dictionary for every row; of a longer one only what the rows have is decoded."""
@@ -58,19 +59,22 @@ class ArrowRows:
 
         A time outside of the years 1 to 9999 stays outside.
         """
-        import pyarrow as pa  # noqa: PLC0415 - an extra, slow to import
-
         array = self.fields.get("time")
         if array is None:
             return None
+        stamps: Ints = np.frombuffer(array.buffers()[1], np.int64, self.count, 8 * array.offset)
+        is_missing: Flags = np.zeros(self.count, np.bool_)
+        if array.null_count:
+            is_missing = array.is_null().to_numpy(zero_copy_only=False)
+            stamps = np.where(is_missing, 0, stamps)
         per_second = _PER_SECOND[array.type.unit]
-        is_missing: Flags = array.is_null().to_numpy(zero_copy_only=False)
-        stamps: Ints = array.cast(pa.int64()).fill_null(0).to_numpy()
-        if per_second > _PER_SECOND["us"]:
-            return stamps // 1_000, is_missing
-        # Before they are multiplied, which may overflow.
-        within = stamps.clip(_FIRST_SECOND * per_second - 1, (_LAST_SECOND + 1) * per_second)
-        return within * (_PER_SECOND["us"] // per_second), is_missing
+        if per_second > _MICROSECONDS:
+            stamps = stamps // (per_second // _MICROSECONDS)
+        elif per_second < _MICROSECONDS:
+            # Before they are multiplied, which may overflow.
+            within = stamps.clip(_FIRST_SECOND * per_second - 1, (_LAST_SECOND + 1) * per_second)
+            stamps = within * (_MICROSECONDS // per_second)
+        return stamps, is_missing
 
     def coded(self, array: Any) -> Coded:
         """The texts of an array [n].
@@ -246,7 +250,8 @@ def _codes(array: Any) -> Indices:
         codes[is_missing] = size
     else:
         present = codes = array.indices.to_numpy().astype(np.intp)
-    if len(present) and not 0 <= int(present.min()) <= int(present.max()) < size:
+    # A negative one is a very large one here.
+    if len(present) and int(present.view(np.uintp).max()) >= size:
         raise BadMessage("invalid_arrow", "a code is not in its dictionary")
     return codes
 
