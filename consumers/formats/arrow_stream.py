@@ -119,30 +119,39 @@ def read_stream(value: bytes) -> list[ArrowRows]:
     except (pa.ArrowException, struct.error, OSError, ValueError, OverflowError) as error:
         # Its message may quote content.
         raise BadMessage("invalid_arrow", f"not a valid Arrow IPC stream ({type(error).__name__})") from None
-    _check_length(batches, dictionaries, len(value))
+    _check_length(batches, dictionaries.uses, len(value))
     return batches
 
 
 class _Dictionaries:
-    """Validates every dictionary of a stream once, however many columns and batches use it."""
+    """Validates every dictionary of a stream once, however many columns and batches use it.
+
+    Attributes:
+        uses: arrays with texts of a dictionary, and the lengths of these in bytes [d].
+    """
 
     def __init__(self) -> None:
+        self.uses: list[tuple[Any, Ints]] = []
         self._lengths: dict[tuple[Any, ...], Ints] = {}
 
-    def lengths(self, dictionary: Any) -> Ints:
-        """Of the texts, in bytes [d].
+    def add(self, array: Any) -> None:
+        """Validate an array with a dictionary, except for its codes.
 
         Raises:
-            pyarrow.ArrowInvalid: they are invalid.
+            pyarrow.ArrowInvalid: it is invalid.
         """
+        array.validate()
+        dictionary = array.dictionary
         # Batches keep their buffers alive, so equal places have equal contents.
         places = [None if buffer is None else buffer.address for buffer in dictionary.buffers()]
-        key = (str(dictionary.type), len(dictionary), dictionary.offset, *places)
-        if key not in self._lengths:
+        key = (dictionary.type.id, len(dictionary), dictionary.offset, *places)
+        lengths = self._lengths.get(key)
+        if lengths is None:
             # Offsets within the buffers, texts in UTF-8.
             dictionary.validate(full=True)
-            self._lengths[key] = np.diff(_bounds(dictionary))
-        return self._lengths[key]
+            lengths = self._lengths[key] = np.diff(_bounds(dictionary))
+        if len(lengths):
+            self.uses.append((array, lengths))
 
 
 def _places(pa: Any, schema: Any) -> list[int]:
@@ -213,29 +222,22 @@ def _rows(batch: Any, dictionaries: _Dictionaries) -> ArrowRows:
     rows = ArrowRows(batch.num_rows, None if model is None else model.decode(), fields, attributes)
     for array in rows.arrays:
         if hasattr(array, "dictionary"):
-            array.validate()
-            dictionaries.lengths(array.dictionary)
+            dictionaries.add(array)
         else:
             # Offsets within the buffers, texts in UTF-8.
             array.validate(full=True)
     return rows
 
 
-def _check_length(batches: Sequence[ArrowRows], dictionaries: _Dictionaries, value_bytes: int) -> None:
+def _check_length(batches: Sequence[ArrowRows], uses: Sequence[tuple[Any, Ints]], value_bytes: int) -> None:
     """Refuse rows that repeat long texts: of a dictionary, the model, or names of attributes."""
     shared = sum(
         rows.count * (len((rows.model or "").encode()) + sum(map(len, rows.attributes))) for rows in batches
     )
-    coded = [
-        (array, lengths)
-        for rows in batches
-        for array in rows.arrays
-        if hasattr(array, "dictionary") and len(lengths := dictionaries.lengths(array.dictionary))
-    ]
     most = MOST_WRITTEN * value_bytes
-    if shared + sum(len(array) * int(lengths.max()) for array, lengths in coded) <= most:
+    if shared + sum(len(array) * int(lengths.max()) for array, lengths in uses) <= most:
         return
-    if shared + sum(int(np.append(lengths, 0)[_codes(array)].sum()) for array, lengths in coded) > most:
+    if shared + sum(int(np.append(lengths, 0)[_codes(array)].sum()) for array, lengths in uses) > most:
         raise BadMessage("message_too_large", "what many rows share is too long for so many rows")
 
 
