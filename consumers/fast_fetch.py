@@ -99,7 +99,7 @@ class FastTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has
             error = KafkaConnectionError("socket disconnected")
         except (BlockingIOError, InterruptedError):
             pass  # nothing more to receive yet
-        except OSError as failure:
+        except Exception as failure:  # noqa: BLE001 - as the client; its socket may be gone
             error = KafkaConnectionError(failure)
         return b"".join(received), error
 
@@ -134,7 +134,10 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
                 continue
             self.records_read += batch.records_count
             self.bytes_read += batch.size_in_bytes
-            yield from decode_batch(batch, tp)
+            decoded, error = decode_batch(batch, tp)
+            yield from decoded
+            if error is not None:
+                raise error
         if batch is not None:
             # Not the offset after the last record: compaction may have removed later records of the batch.
             self.next_fetch_offset = batch.next_offset
@@ -151,14 +154,13 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
         return bool(batch.is_control_batch)
 
 
-def decode_batch(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR0915 - calls are what costs
-    """All records of a batch in the current format.
+def decode_batch(  # noqa: C901, PLR0912, PLR0915 - calls are what costs
+    batch: Any, tp: Any
+) -> tuple[list[Any], CorruptRecordError | None]:
+    """All records of a batch in the current format; or those before the first invalid one, and the error.
 
     The layout of a record, with numbers as zigzag varints: length, attributes, timestamp delta, offset delta,
     key length, key, value length, value, header count, headers (Kafka protocol guide, "Record").
-
-    Raises:
-        CorruptRecordError: the bytes are no such records.
     """
     batch._maybe_uncompress()  # noqa: SLF001 - see the module
     data, at = bytes(batch._buffer), batch._pos  # noqa: SLF001
@@ -218,7 +220,7 @@ def decode_batch(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR0
             else:
                 at += 1
             if at != end:
-                raise CorruptRecordError(
+                return records, CorruptRecordError(
                     f"a record of {tp} at offset {offset} does not have its declared length"
                 )
             append(
@@ -228,11 +230,17 @@ def decode_batch(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR0
                      key_size, value_size, headers_size),
                 )
             )  # fmt: skip
+    except CorruptRecordError as error:
+        return records, error
     except (IndexError, ValueError) as error:
-        raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} is invalid") from error
+        invalid = CorruptRecordError(f"a batch of {tp} at offset {base_offset} is invalid")
+        invalid.__cause__ = error
+        return records, invalid
     if at != len(data):
-        raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} has data after its records")
-    return records
+        return records, CorruptRecordError(
+            f"a batch of {tp} at offset {base_offset} has data after its records"
+        )
+    return records, None
 
 
 def _decode_long(number: int, data: bytes, at: int) -> tuple[int, int]:
@@ -268,4 +276,4 @@ def _decode_headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]
         value = None if length < 0 else data[at : at + length]
         at, size = at + max(length, 0), size + max(length, 0)
         headers.append((name, value))
-    return headers, size, at
+    return headers, size if headers else -1, at

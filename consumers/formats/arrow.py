@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from consumers.formats.arrow_messages import CONTINUATION
 from consumers.formats.arrow_stream import ArrowRows, read_stream
 from consumers.formats.arrow_text import rows_as_json
 from consumers.formats.columns import Coded, ModelColumns, Texts
 from consumers.formats.native import Headers, check_event
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Flags, Floats
 from service.domain.errors import BadMessage
 from service.domain.messages import MOST_ATTRIBUTES, PREDICTION_TYPE
 
 CONTENT_TYPE = b"application/vnd.apache.arrow.stream"
-
-_CONTINUATION = b"\xff\xff\xff\xff"
-"""The first bytes of a stream."""
 
 _JSON_STARTS = (b"{", b"[")
 _LONGEST_NAME, _LONGEST_ID, _LONGEST_CLASS, _LONGEST_URI = 128, 256, 256, 2_048
@@ -39,7 +37,7 @@ def arrow_rows(headers: Headers, value: bytes) -> bytes | None:
     if not _is_arrow(headers, value):
         return None
     check_event(headers, PREDICTION_TYPE)
-    return rows_as_json(read_stream(value), value_bytes=len(value))
+    return rows_as_json(read_stream(value))
 
 
 def decode_columns(headers: Headers, value: bytes) -> ModelColumns | None:
@@ -48,13 +46,17 @@ def decode_columns(headers: Headers, value: bytes) -> ModelColumns | None:
         return None
     try:
         check_event(headers, PREDICTION_TYPE)
-        return _columns(read_stream(value))
+        batches = [_columns(rows) for rows in read_stream(value)]
     except BadMessage:
         return None
+    columns = [each for each in batches if each is not None]
+    if not columns or len(columns) < len(batches) or len({each.layout for each in columns}) > 1:
+        return None
+    return ModelColumns.join(columns)
 
 
 def _is_arrow(headers: Headers, value: bytes) -> bool:
-    if value.startswith(_CONTINUATION):
+    if value.startswith(CONTINUATION):
         return True
     # A refused row is kept, and replayed, as JSON with the headers of its record.
     declared = any(name.lower() == "content-type" and content == CONTENT_TYPE for name, content in headers)
@@ -62,13 +64,15 @@ def _is_arrow(headers: Headers, value: bytes) -> bool:
 
 
 def _columns(rows: ArrowRows) -> ModelColumns | None:
+    if len(rows.attributes) > MOST_ATTRIBUTES:
+        return None
     model, item_ids = _model(rows), _item_ids(rows)
-    classes = _coded(rows.fields.get("predicted_class"), rows.count)
-    uris = _coded(rows.fields.get("payload_uri"), rows.count)
+    classes = _coded(rows, rows.fields.get("predicted_class"))
+    uris = _coded(rows, rows.fields.get("payload_uri"))
     scores, is_usable = _scores(rows)
     times, are_times = _times(rows)
     spread, is_spread = _probabilities(rows)
-    attributes = {name: _coded(column, rows.count) for name, column in rows.attributes.items()}
+    attributes = {name: rows.coded(column) for name, column in rows.attributes.items()}
     payload = rows.fields.get("payload")
     if (
         model is None
@@ -76,7 +80,6 @@ def _columns(rows: ArrowRows) -> ModelColumns | None:
         or not (is_usable and are_times and is_spread)
         or not _are_short(classes, _LONGEST_CLASS)
         or not _are_short(uris, _LONGEST_URI)
-        or len(attributes) > MOST_ATTRIBUTES
         or not all(1 <= len(name) <= _LONGEST_NAME for name in attributes)
         or (payload is not None and payload.null_count < rows.count)
     ):
@@ -98,7 +101,7 @@ def _model(rows: ArrowRows) -> str | None:
     column = rows.fields.get("model")
     found: set[str | None] = {rows.model}
     if column is not None:
-        coded = _coded(column, rows.count)
+        coded = rows.coded(column)
         found = {coded.names[code] for code in np.unique(coded.codes).tolist()}
     name = found.pop()
     return name if not found and name and len(name) <= _LONGEST_NAME else None
@@ -107,7 +110,7 @@ def _model(rows: ArrowRows) -> str | None:
 def _item_ids(rows: ArrowRows) -> Texts | None:
     array = rows.fields.get("item_id")
     # Texts of a dictionary may be long, and repeated by every row.
-    if array is None or array.null_count or not rows.count or hasattr(array, "dictionary"):
+    if array is None or array.null_count or hasattr(array, "dictionary"):
         return None
     data, bounds = rows.text_buffers(array)
     lengths = np.diff(bounds)
@@ -117,17 +120,8 @@ def _item_ids(rows: ArrowRows) -> Texts | None:
     return Texts(data, bounds)
 
 
-def _coded(array: Any, count: int) -> Coded:
-    if array is None:
-        return Coded.missing(count)
-    if not hasattr(array, "dictionary"):
-        array = array.dictionary_encode()
-    names: list[str | None] = array.dictionary.to_pylist()
-    if not array.null_count:
-        return Coded(names, array.indices.to_numpy().astype(np.intp))
-    codes: Indices = array.indices.fill_null(0).to_numpy().astype(np.intp)
-    codes[array.is_null().to_numpy(zero_copy_only=False)] = len(names)
-    return Coded([*names, None], codes)
+def _coded(rows: ArrowRows, array: Any) -> Coded:
+    return Coded.missing(rows.count) if array is None else rows.coded(array)
 
 
 def _are_short(texts: Coded, longest: int) -> bool:
@@ -145,7 +139,7 @@ def _scores(rows: ArrowRows) -> tuple[Floats, bool]:
 def _times(rows: ArrowRows) -> tuple[Floats, bool]:
     """Times in seconds, and whether the native format can have all of them."""
     if (found := rows.microseconds()) is None:
-        return np.full(rows.count, np.nan), "time" not in rows.fields
+        return np.full(rows.count, np.nan), True
     stamps, is_missing = found
     is_valid: Flags = is_missing | ((stamps >= _FIRST_TIME) & (stamps <= _LAST_TIME))
     return np.where(is_missing, np.nan, stamps / 1e6), bool(is_valid.all())

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from consumers.formats.arrow_stream import ArrowRows
 from consumers.formats.native import attempt
-from consumers.formats.open_inference import MOST_WRITTEN
 from service.domain.errors import BadMessage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -19,34 +19,31 @@ _encode = msgspec.json.Encoder().encode
 _decode_text = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-def rows_as_json(rows: ArrowRows, *, value_bytes: int) -> bytes:
+def rows_as_json(batches: Sequence[ArrowRows]) -> bytes:
     """A native array of all rows, none of which is validated yet.
 
     Raises:
-        BadMessage: it would be much longer than the record's value, of so many bytes.
+        BadMessage: a code is not in its dictionary.
     """
-    _check_length(rows, value_bytes)
+    return b"[" + b",".join(chain.from_iterable(map(_texts, batches))) + b"]"
+
+
+def _texts(rows: ArrowRows) -> Iterator[bytes]:
     columns = {name: _values(rows, name, array) for name, array in rows.fields.items()}
-    attributes = {name: array.to_pylist() for name, array in rows.attributes.items()}
+    attributes = {name: _as_list(rows, array) for name, array in rows.attributes.items()}
     shared = {} if rows.model is None else {"model": rows.model}
-    found = []
     for row in range(rows.count):
         fields = {name: values[row] for name, values in columns.items() if values[row] is not None}
         named = {name: values[row] for name, values in attributes.items() if values[row] is not None}
-        found.append(_encode(shared | fields | ({"attributes": named} if named else {})))
-    return b"[" + b",".join(found) + b"]"
+        yield _encode(shared | fields | ({"attributes": named} if named else {}))
 
 
-def _check_length(rows: ArrowRows, value_bytes: int) -> None:
-    """Refuse rows that repeat long texts of a dictionary."""
-    names = len((rows.model or "").encode()) + sum(map(len, rows.attributes))
-    written = rows.count * names
-    for array in (*rows.fields.values(), *rows.attributes.values()):
-        if hasattr(array, "dictionary"):
-            lengths = [len(text or "") for text in array.dictionary.to_pylist()]
-            written += sum(lengths[code] for code in array.indices.to_pylist() if code is not None)
-    if written > MOST_WRITTEN * value_bytes:
-        raise BadMessage("message_too_large", "what many rows share is too long for so many rows")
+def _as_list(rows: ArrowRows, array: Any) -> list[Any]:
+    if not hasattr(array, "dictionary"):
+        found: list[Any] = array.to_pylist()
+        return found
+    coded = rows.coded(array)
+    return [coded.names[code] for code in coded.codes.tolist()]
 
 
 def _values(rows: ArrowRows, name: str, array: Any) -> Sequence[Any]:
@@ -56,7 +53,7 @@ def _values(rows: ArrowRows, name: str, array: Any) -> Sequence[Any]:
             None if missing else _time(int(stamp)) for stamp, missing in zip(stamps, is_missing, strict=True)
         ]
     convert = _CONVERSIONS.get(name)
-    values: list[Any] = array.to_pylist()
+    values = _as_list(rows, array)
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 

@@ -51,7 +51,7 @@ def batch_of(
 def read(
     reader: type[Any], data: bytes, *, portion: int = 3, begin: int = 0, aborted: Any = None
 ) -> tuple[list[Any], bool]:
-    """Records with the offset to go on from behind every portion; and whether it ended as corrupt."""
+    """Records with the offset to go on from behind every portion; and whether it then ended as corrupt."""
     part = reader(
         begin,
         PARTITION,
@@ -65,7 +65,7 @@ def read(
             found += [(*record[:8], list(record[8]), *record[9:]) for record in part.take(portion)]
             found.append(part.next_fetch_offset)
     except CorruptRecordError:
-        return [], True
+        return found, True
     return found, False
 
 
@@ -149,6 +149,26 @@ def test_a_batch_with_a_wrong_checksum_is_refused() -> None:
     batch = bytearray(batch_of([(0, None, b"value", [], 0)]))
     batch[-1] ^= 1
     assert read(FastPartitionRecords, bytes(batch)) == ([], True)
+
+
+def test_records_before_an_invalid_one_of_their_batch_are_read_as_the_client_reads_them() -> None:
+    batch = bytearray(batch_of([(0, None, b"v%d" % row, [], 0) for row in range(4)]))
+    batch[-9] = 0x7D  # the length of the last record
+    fast, own = (read(reader, with_checksum(batch)) for reader in BOTH)
+    assert fast == own
+    assert [record[7] for record in fast[0] if isinstance(record, tuple)] == [b"v0", b"v1", b"v2"]
+    assert fast[1]
+
+
+def test_a_header_count_of_zero_in_two_bytes_is_no_headers() -> None:
+    batch = bytearray(batch_of([(0, None, b"v", [], 0)]))
+    at = DefaultRecordBatch.HEADER_STRUCT.size
+    batch[at] += 2  # a zigzag varint: one byte more
+    batch[-1:] = b"\x80\x00"
+    struct.pack_into(">i", batch, 8, len(batch) - 12)  # the batch's length, without what is before it
+    fast, own = (read(reader, with_checksum(batch)) for reader in BOTH)
+    assert fast == own
+    assert fast[0][0][-1] == -1
 
 
 def test_a_number_that_never_ends_is_refused() -> None:
@@ -245,3 +265,9 @@ def test_a_connection_that_is_closed_is_an_error() -> None:
     data, error = FastTransport._sock_recv(SimpleNamespace(_sock=closed))
     assert data == b""
     assert isinstance(error, KafkaConnectionError)
+
+
+def test_a_connection_that_the_client_has_dropped_is_an_error() -> None:
+    _, error = FastTransport._sock_recv(SimpleNamespace(_sock=None))
+    _, own = KafkaTCPTransport._sock_recv(SimpleNamespace(_sock=None))
+    assert repr(error) == repr(own)
