@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
 import msgspec
 
 from consumers.formats.arrow_stream import ArrowRows
+from consumers.formats.columns import utc_text
 from consumers.formats.native import attempt
 from service.domain.errors import BadMessage
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 _decode_text = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -60,7 +59,7 @@ def _values(rows: ArrowRows, name: str, array: Any) -> Sequence[Any]:
 def _time(microseconds: int) -> str | int:
     """A time of RFC 3339; a number, which is refused, if it is not in the years 1 to 9999."""
     try:
-        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+        return utc_text(microseconds)
     except OverflowError:
         return microseconds
 

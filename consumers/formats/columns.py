@@ -19,6 +19,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
+def utc_text(microseconds: int) -> str:
+    """A time as RFC 3339 writes it, given in microseconds since the epoch.
+
+    Raises:
+        OverflowError: it is not in the years 1 to 9999.
+    """
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+
+
 @dataclass(frozen=True)
 class Texts:
     """UTF-8 texts, one after the other.
@@ -144,7 +153,7 @@ class ModelColumns(Sequence[WirePrediction]):
         found = msgspec.structs.asdict(self[row])
         if np.isfinite(self.times[row]):
             microseconds = round(float(self.times[row]) * 1e6)
-            found["time"] = (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+            found["time"] = utc_text(microseconds)
         return _encode({name: value for name, value in found.items() if value not in (None, ABSENT)})
 
     @cached_property

@@ -178,7 +178,7 @@ class SchemaRegistry:
             raise _misunderstood() from None
 
     def _opener(self) -> urllib.request.OpenerDirector:
-        # Made anew, so that a certificate that is renewed in place counts from the next request on.
+        # One for each request, so that a certificate that is renewed in place counts from the next one on.
         https = TimedHTTPS(context=client_context(self._settings, at=_AT))
         plain = urlsplit(self._settings.url).scheme == "http"
         proxies = urllib.request.ProxyHandler({} if plain else None)

@@ -25,7 +25,7 @@ ABSENT = 404, {"error_code": 40403, "message": "Schema not found"}
 
 
 class Server:
-    """Answers as it is told, by path; else that there is no such schema.
+    """Gives the configured answer of a path; else that there is no such schema.
 
     Attributes:
         answers: status and body, by path.
