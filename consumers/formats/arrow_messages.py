@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from functools import lru_cache
 from operator import add
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -23,8 +24,15 @@ CONTINUATION = b"\xff\xff\xff\xff"
 MOST_MESSAGES = 1_000
 MOST_FIELDS = 512
 _MOST_SCHEMA_BYTES = 131_072
+_KNOWN_BYTES = 4_096
 
-_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
+
+class _Kind(IntEnum):
+    """What a message is."""
+
+    SCHEMA, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3
+
+
 _V5 = 4
 """The metadata version since Arrow 1.0; older ones hide compression in another place."""
 
@@ -35,6 +43,24 @@ _I16, _I32, _I64 = (struct.Struct(kind).unpack_from for kind in ("<h", "<i", "<q
 _OFFSET_BYTES = 4
 
 
+class _Message(NamedTuple):
+    """What the metadata of a message says.
+
+    Attributes:
+        kind: of the message.
+        body_bytes: length of its body.
+        rows: of its batch.
+        buffers_end: where the last of its buffers ends in the body.
+        buffer_bytes: length of all buffers together.
+    """
+
+    kind: int
+    body_bytes: int
+    rows: int = 0
+    buffers_end: int = 0
+    buffer_bytes: int = 0
+
+
 def check_messages(value: bytes) -> None:
     """Refuse a stream that does not end with the value, or would take much more memory than its length.
 
@@ -43,25 +69,18 @@ def check_messages(value: bytes) -> None:
         struct.error, ValueError: metadata ends too early.
     """
     rows = 0
-    for number, (data, body) in enumerate(_messages(value)):
-        message = int(_U32(data)[0])
+    for number, message in enumerate(_messages(value)):
         if number == MOST_MESSAGES:
             _refuse(f"there are more than {MOST_MESSAGES} messages: write more rows in a batch")
-        if _number(_I16, data, message, 0) != _V5:
-            _refuse("the metadata version must be V5, that of Arrow 1.0 and later")
-        if _metadata_length(data, message, 4) > len(data):
-            _refuse("the metadata of a message is longer than the message")
-        kind, header = _number(_U8, data, message, 1), _child(data, message, 2)
-        if (kind == _SCHEMA) != (number == 0) or kind not in (_SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH):
+        if (message.kind == _Kind.SCHEMA) != (number == 0):
             _refuse("a stream must be a schema, then dictionaries and record batches")
-        if kind == _SCHEMA:
-            _check_schema(data)
-        elif kind == _RECORD_BATCH:
-            rows += _check_batch(data, header, body, len(value))
-        elif _number(_U8, data, header, 2):
-            _refuse("dictionary deltas are not supported: write dictionaries as a whole")
-        else:
-            _check_batch(data, _child(data, header, 1), body, len(value))
+        # Every row has an item id, which takes a byte at least; a column of nulls takes nothing.
+        if not 0 <= message.rows <= len(value):
+            _refuse("there are more rows than the value has bytes")
+        if max(message.buffers_end, message.buffer_bytes) > message.body_bytes:
+            _refuse("buffers overlap, or lie outside of their message")
+        if message.kind == _Kind.RECORD_BATCH:
+            rows += message.rows
         if rows > len(value):
             _refuse("there are more rows than the value has bytes")
 
@@ -70,8 +89,7 @@ def _refuse(why: str) -> NoReturn:
     raise BadMessage("invalid_arrow", why)
 
 
-def _messages(value: bytes) -> Iterator[tuple[bytes, int]]:
-    """Metadata of every message, and the length of its body."""
+def _messages(value: bytes) -> Iterator[_Message]:
     at = 0
     while True:
         begin = at + 8
@@ -83,16 +101,41 @@ def _messages(value: bytes) -> Iterator[tuple[bytes, int]]:
         if not length:
             break
         data = value[begin : begin + max(length, 0)]
-        body = _number(_I64, data, _U32(data)[0], 3)
-        at = begin + length + body
-        if body < 0 or at > len(value):
+        message = _known_message(data) if len(data) <= _KNOWN_BYTES else _message(data)
+        at = begin + length + message.body_bytes
+        if message.body_bytes < 0 or at > len(value):
             _refuse("the stream is cut off")
-        yield data, body
+        yield message
     if begin != len(value):
         _refuse("something follows the end of the stream: write one stream in a record")
 
 
-@lru_cache(maxsize=16)
+def _message(data: bytes) -> _Message:
+    """What metadata says that is in order by itself."""
+    message = int(_U32(data)[0])
+    if _number(_I16, data, message, 0) != _V5:
+        _refuse("the metadata version must be V5, that of Arrow 1.0 and later")
+    if _metadata_length(data, message, 4) > len(data):
+        _refuse("the metadata of a message is longer than the message")
+    kind, header = _number(_U8, data, message, 1), _child(data, message, 2)
+    body = _number(_I64, data, message, 3)
+    match kind:
+        case _Kind.SCHEMA:
+            _check_schema(data)
+            return _Message(kind, body)
+        case _Kind.RECORD_BATCH:
+            return _batch(data, kind, header, body)
+        case _Kind.DICTIONARY_BATCH:
+            if _number(_U8, data, header, 2):
+                _refuse("dictionary deltas are not supported: write dictionaries as a whole")
+            return _batch(data, kind, _child(data, header, 1), body)
+    return _refuse("a stream must be a schema, then dictionaries and record batches")
+
+
+_known_message = lru_cache(maxsize=256)(_message)
+"""The same of short metadata, much of which comes again in the next record."""
+
+
 def _check_schema(data: bytes) -> None:
     schema = _child(data, int(_U32(data)[0]), 2)
     if len(data) > _MOST_SCHEMA_BYTES:
@@ -113,21 +156,18 @@ def _check_schema(data: bytes) -> None:
         _refuse("the names and metadata of columns are longer than the schema")
 
 
-def _check_batch(data: bytes, batch: int, body: int, value_bytes: int) -> int:
-    """The rows of a batch, whose buffers lie in a body of so many bytes."""
+def _batch(data: bytes, kind: int, batch: int, body: int) -> _Message:
     if _field(data, batch, 3):
         _refuse("the buffers are compressed: let the producer compress records instead")
     rows = _number(_I64, data, batch, 0)
-    # Every row has an item id, which takes a byte at least; a column of nulls takes nothing.
-    if not 0 <= rows <= value_bytes:
-        _refuse("there are more rows than the value has bytes")
-    if buffers := _child(data, batch, 2):
-        count = int(_U32(data, buffers)[0])
-        numbers = struct.unpack_from(f"<{2 * count}q", data, buffers + 4)
-        ends, total = map(add, numbers[::2], numbers[1::2]), sum(numbers[1::2])
-        if numbers and (min(numbers) < 0 or max(ends) > body or total > body):
-            _refuse("buffers overlap, or lie outside of their message")
-    return rows
+    if not (buffers := _child(data, batch, 2)):
+        return _Message(kind, body, rows)
+    count = int(_U32(data, buffers)[0])
+    numbers = struct.unpack_from(f"<{2 * count}q", data, buffers + 4)
+    if min(numbers, default=0) < 0:
+        _refuse("buffers overlap, or lie outside of their message")
+    ends = map(add, numbers[::2], numbers[1::2])
+    return _Message(kind, body, rows, max(ends, default=0), sum(numbers[1::2]))
 
 
 def _metadata_length(data: bytes, table: int, number: int) -> int:
