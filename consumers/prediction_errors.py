@@ -7,14 +7,11 @@ from itertools import groupby
 from typing import Any
 
 from consumers.dead_letters import Rejected
-from consumers.formats.records import DecodedColumns, DecodedRecords
+from consumers.formats.records import Part
 from service.domain.errors import BadMessage
 
 Error = tuple[int, int | None, BadMessage]
 """Which record of the batch, which element of its array, and what is wrong with it."""
-
-Part = DecodedRecords | DecodedColumns
-"""Predictions of some of the batch's records."""
 
 
 def error_of(part: Part, row: int, error: BadMessage) -> Error:

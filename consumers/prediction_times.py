@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consumers.formats.native import event_time
-from consumers.formats.records import DecodedColumns, DecodedRecords
+from consumers.formats.records import Part
 from service.domain.arrays import Flags, Floats
 
 FUTURE_SECONDS = 300.0
@@ -49,7 +49,7 @@ class PredictionTimes(NamedTuple):
 
 
 def prediction_times(
-    records: Sequence[Any], decoded: DecodedRecords | DecodedColumns, now: float, *, lateness_seconds: float
+    records: Sequence[Any], decoded: Part, now: float, *, lateness_seconds: float
 ) -> PredictionTimes:
     """When every prediction counts as made: the time it claims, within bounds, else its record's time.
 

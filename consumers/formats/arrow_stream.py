@@ -86,7 +86,7 @@ class ArrowRows:
 
         is_dictionary = hasattr(array, "dictionary")
         array = array if is_dictionary else array.dictionary_encode()
-        dictionary, codes = array.dictionary, _codes(array)
+        dictionary, codes = array.dictionary, codes_of(array)
         if is_dictionary and _is_long(dictionary, self.count):
             used, codes = np.unique(codes, return_inverse=True)
             dictionary = dictionary.take(pa.array(used[used < len(dictionary)], pa.int64()))
@@ -110,12 +110,12 @@ def read_stream(value: bytes) -> list[ArrowRows]:
     try:
         check_messages(value)
         reader = pa.ipc.open_stream(value)
-        places = _places(pa, reader.schema)
+        places = places_of(pa, reader.schema)
         if len(places) < len(reader.schema):
             # Of the other columns not even the arrays are made.
             reader = pa.ipc.open_stream(value, options=pa.ipc.IpcReadOptions(included_fields=places))
-        dictionaries = _Dictionaries()
-        batches = [_rows(batch, dictionaries) for batch in reader if batch.num_rows]
+        dictionaries = Dictionaries()
+        batches = [rows_of(batch, dictionaries) for batch in reader if batch.num_rows]
     except (pa.ArrowException, struct.error, OSError, ValueError, OverflowError) as error:
         # Its message may quote content.
         raise BadMessage("invalid_arrow", f"not a valid Arrow IPC stream ({type(error).__name__})") from None
@@ -123,7 +123,7 @@ def read_stream(value: bytes) -> list[ArrowRows]:
     return batches
 
 
-class _Dictionaries:
+class Dictionaries:
     """Validates every dictionary of a stream once, however many columns and batches use it.
 
     Attributes:
@@ -154,7 +154,7 @@ class _Dictionaries:
             self.uses.append((array, lengths))
 
 
-def _places(pa: Any, schema: Any) -> list[int]:
+def places_of(pa: Any, schema: Any) -> list[int]:
     """Which columns are read.
 
     Raises:
@@ -206,7 +206,12 @@ def _type_error(name: str, expected: str) -> BadMessage:
     return BadMessage("invalid_arrow", f"{name}: the type must be {expected}")
 
 
-def _rows(batch: Any, dictionaries: _Dictionaries) -> ArrowRows:
+def rows_of(batch: Any, dictionaries: Dictionaries) -> ArrowRows:
+    """The rows of a batch of the columns that are read, checked except for the codes of dictionaries.
+
+    Raises:
+        pyarrow.ArrowInvalid: an array is invalid.
+    """
     fields: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
@@ -237,11 +242,11 @@ def _check_length(batches: Sequence[ArrowRows], uses: Sequence[tuple[Any, Ints]]
     most = MOST_WRITTEN * value_bytes
     if shared + sum(len(array) * int(lengths.max()) for array, lengths in uses) <= most:
         return
-    if shared + sum(int(np.append(lengths, 0)[_codes(array)].sum()) for array, lengths in uses) > most:
+    if shared + sum(int(np.append(lengths, 0)[codes_of(array)].sum()) for array, lengths in uses) > most:
         raise BadMessage("message_too_large", "what many rows share is too long for so many rows")
 
 
-def _codes(array: Any) -> Indices:
+def codes_of(array: Any) -> Indices:
     """Which text of its dictionary every row has; one more than there are where it has none [n]."""
     codes: Indices
     size = len(array.dictionary)

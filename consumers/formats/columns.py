@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from itertools import accumulate
 from typing import overload
 
 import msgspec
@@ -57,16 +55,6 @@ class Texts:
         """One of them."""
         return self.data[self.bounds[row] : self.bounds[row + 1]].tobytes().decode()
 
-    @classmethod
-    def join(cls, parts: Sequence[Texts]) -> Texts:
-        """The texts of all parts, in order."""
-        begins = accumulate((int(part.bounds[-1] - part.bounds[0]) for part in parts), initial=0)
-        bounds = [
-            part.bounds[:-1] - part.bounds[0] + begin for part, begin in zip(parts, begins, strict=False)
-        ]
-        data = np.concatenate([part.data[part.bounds[0] : part.bounds[-1]] for part in parts])
-        return cls(data, np.concatenate([*bounds, [len(data)]]))
-
 
 @dataclass(frozen=True)
 class Coded:
@@ -88,13 +76,6 @@ class Coded:
     def missing(cls, count: int) -> Coded:
         """No text in so many rows."""
         return cls([None], np.zeros(count, np.intp))
-
-    @classmethod
-    def join(cls, parts: Sequence[Coded]) -> Coded:
-        """The texts of all parts, in order."""
-        begins = accumulate((len(part.names) for part in parts), initial=0)
-        codes = [part.codes + begin for part, begin in zip(parts, begins, strict=False)]
-        return cls([name for part in parts for name in part.names], np.concatenate(codes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,29 +136,3 @@ class ModelColumns(Sequence[WirePrediction]):
             microseconds = round(float(self.times[row]) * 1e6)
             found["time"] = utc_text(microseconds)
         return _encode({name: value for name, value in found.items() if value not in (None, ABSENT)})
-
-    @cached_property
-    def layout(self) -> tuple[str, int]:
-        """Columns with the same one can be joined: the model, and how many probabilities a row has."""
-        return self.model, 0 if self.probabilities is None else self.probabilities.shape[1]
-
-    @classmethod
-    def join(cls, parts: Sequence[ModelColumns]) -> ModelColumns:
-        """The rows of all parts, in order; all have the same `layout`."""
-        if len(parts) == 1:
-            return parts[0]
-        spread = [part.probabilities for part in parts if part.probabilities is not None]
-        names = dict.fromkeys(name for part in parts for name in part.attributes)
-        return cls(
-            model=parts[0].model,
-            item_ids=Texts.join([part.item_ids for part in parts]),
-            classes=Coded.join([part.classes for part in parts]),
-            scores=np.concatenate([part.scores for part in parts]),
-            probabilities=np.concatenate(spread) if spread else None,
-            times=np.concatenate([part.times for part in parts]),
-            payload_uris=Coded.join([part.payload_uris for part in parts]),
-            attributes={
-                name: Coded.join([part.attributes.get(name) or Coded.missing(len(part)) for part in parts])
-                for name in names
-            },
-        )

@@ -6,16 +6,17 @@ same: how it is decoded, what is refused and why, and what a dead letter contain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, repeat
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
 
-from consumers.formats.arrow import decode_columns
+from consumers.formats.arrow import schema_of
+from consumers.formats.arrow_columns import decode_columns
 from consumers.formats.columns import ModelColumns, Texts
 from consumers.formats.decode_errors import guarded
 from consumers.formats.mapped_topic import MappedTopic
@@ -28,9 +29,12 @@ from consumers.formats.native import (
     decode_predictions,
     element_texts,
 )
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 _timestamp: Callable[[Any], float] = datetime.timestamp
 
@@ -114,14 +118,13 @@ class DecodedColumns:
     errors: Sequence[tuple[int, int | None, BadMessage]] = ()
 
     @classmethod
-    def of(cls, columns: Sequence[ModelColumns], first: int) -> DecodedColumns:
-        """Predictions of successive records, the first of which has this index."""
-        lengths = np.array([len(each) for each in columns])
+    def of(cls, columns: ModelColumns, lengths: Ints, first: int) -> DecodedColumns:
+        """Predictions of successive records of these lengths, the first of which has this index."""
         begins = np.cumsum(lengths) - lengths
         return cls(
-            ModelColumns.join(columns),
-            np.repeat(np.arange(first, first + len(columns)), lengths),
-            np.arange(lengths.sum()) - np.repeat(begins, lengths),
+            columns,
+            np.repeat(np.arange(first, first + len(lengths)), lengths),
+            np.arange(len(columns)) - np.repeat(begins, lengths),
         )
 
     def texts(self, place: int, elements: Sequence[int]) -> list[bytes]:
@@ -142,6 +145,10 @@ class DecodedColumns:
     def rows_by_model(self) -> dict[str, Indices]:
         """Indices of the one model's predictions [n]."""
         return {self.predictions.model: np.arange(len(self.predictions))}
+
+
+Part = DecodedRecords | DecodedColumns
+"""Predictions of some of a batch's records."""
 
 
 def decode_records(records: Sequence[Any], *, message_bytes: int, formats: Formats) -> DecodedRecords:
@@ -170,9 +177,7 @@ def _decode_alone(
     return None
 
 
-def decode_parts(
-    records: Sequence[Any], *, message_bytes: int, formats: Formats
-) -> list[DecodedRecords | DecodedColumns]:
+def decode_parts(records: Sequence[Any], *, message_bytes: int, formats: Formats) -> list[Part]:
     """The same, in order, with valid records of a columnar format as columns, as many together as can be.
 
     Such a record of which a single prediction is not plainly valid is decoded like any other.
@@ -182,29 +187,46 @@ def decode_parts(
         return [_decode_each(records, values, message_bytes, formats).moved(0)]
     if (decoded := _decode_alone(records, values, message_bytes)) is not None:
         return [decoded.moved(0)]
-    columns = [
-        _columns(record.headers, value) if len(value) <= message_bytes else None
+    parts: list[Part] = []
+    schemas = [
+        schema_of(record.headers, value) if len(value) <= message_bytes else None
         for record, value in zip(records, values, strict=True)
     ]
-    parts: list[DecodedRecords | DecodedColumns] = []
     begin = 0
-    for layout, group in groupby(columns, lambda found: None if found is None else found.layout):
-        members = list(group)
-        end = begin + len(members)
-        if layout is None:
+    for schema, group in groupby(schemas):
+        end = begin + len(list(group))
+        if schema is None:
             part = _decode_each(records[begin:end], values[begin:end], message_bytes, formats)
             parts.append(part.moved(begin))
         else:
-            parts.append(DecodedColumns.of([each for each in members if each is not None], begin))
+            parts += _decode_arrow(records[begin:end], values[begin:end], message_bytes, formats, begin)
         begin = end
     return parts
 
 
-def _columns(headers: Headers, value: bytes) -> ModelColumns | None:
+def _decode_arrow(
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Formats, first: int
+) -> Iterator[Part]:
+    """The same of Arrow records of one schema, the first of which has this index."""
+    together = _or_none(decode_columns, values)
+    if together is not None:
+        yield DecodedColumns.of(*together, first)
+    elif len(values) == 1:
+        yield _decode_each(records, values, message_bytes, formats).moved(first)
+    else:
+        for at in range(len(values)):
+            alone = slice(at, at + 1)
+            yield from _decode_arrow(records[alone], values[alone], message_bytes, formats, first + at)
+
+
+def _or_none(
+    decode: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+) -> _Result | None:
+    """What a decoder to columns returns; None for records that are decoded like any other, for the reason."""
     try:
-        return guarded(decode_columns, headers, value)
+        return guarded(decode, *args, **kwargs)
     except BadMessage:
-        return None  # decoded like any other record, which gives the reason
+        return None
 
 
 def _decode_each(

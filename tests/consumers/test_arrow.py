@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from model_ingest import ingest
 from test_decoders import PREDICTION, PREDICTIONS, SPREAD
 
-from consumers.formats.arrow import arrow_rows, decode_columns
+from consumers.formats.arrow import arrow_rows
+from consumers.formats.arrow_columns import decode_columns
 from consumers.formats.native import decode_predictions, element_texts
-from consumers.formats.records import DecodedColumns, decode_parts, native_text
+from consumers.formats.records import DecodedColumns, DecodedRecords, decode_parts, native_text
 from service.domain.errors import BadMessage
 from service.domain.messages import LABEL_TYPE
 
@@ -104,14 +105,15 @@ def test_rows_are_the_predictions_that_native_json_would_be(
     in_dictionaries: bool, as_struct: bool, as_column: bool
 ) -> None:
     table = table_of(ROWS, in_dictionaries=in_dictionaries, as_struct=as_struct, as_column=as_column)
-    assert decode_columns((), written(table)) is not None
+    assert decode_columns([written(table)]) is not None
     assert outcomes([written(table)]) == outcomes([as_json(ROWS)])
 
 
 def test_class_probabilities_become_a_matrix() -> None:
     rows = [SPREAD | {"item_id": str(row), "probabilities": [row / 8, 1 - row / 8, 0, 0]} for row in range(8)]
-    columns = decode_columns((), written(table_of(rows, floats=pa.float32())))
-    assert columns is not None
+    found = decode_columns([written(table_of(rows, floats=pa.float32()))])
+    assert found is not None
+    columns, _ = found
     assert columns.probabilities is not None
     np.testing.assert_array_equal(columns.probabilities, [row["probabilities"] for row in rows])
     assert outcomes([written(table_of(rows))]) == outcomes([as_json(rows)])
@@ -121,7 +123,7 @@ def test_successive_records_are_decoded_together() -> None:
     extra = ROWS[0] | {"attributes": {"weather": "rain"}}
     values = [written(table_of(rows)) for rows in (ROWS[:3], ROWS[3:], [extra])]
     parts = decode_parts(list(map(Record, values)), message_bytes=LONGEST, formats=[arrow_rows])
-    assert [type(part) for part in parts] == [DecodedColumns]
+    assert [type(part) for part in parts] == [DecodedColumns, DecodedColumns]
     assert outcomes(values) == outcomes([as_json(ROWS[:3]), as_json(ROWS[3:]), as_json([extra])])
 
 
@@ -369,11 +371,20 @@ def test_without_pyarrow_the_dead_letter_says_how_to_install_it(monkeypatch: pyt
 def test_a_single_prediction_in_json_is_not_arrow() -> None:
     text = json.dumps(PREDICTION).encode()
     assert arrow_rows((), text) is None
-    assert decode_columns((), text) is None
+    assert decode_columns([text]) is None
     assert decode_predictions(text)[0][0] is None
 
 
 def test_times_are_those_of_the_json() -> None:
-    columns = decode_columns((), STREAM)
-    assert columns is not None
+    found = decode_columns([STREAM])
+    assert found is not None
+    columns, _ = found
     assert columns.times.tolist() == [datetime.fromisoformat(row["time"]).timestamp() for row in ROWS]
+
+
+def test_a_bad_record_takes_no_other_of_the_same_schema_with_it() -> None:
+    batches = [ROWS[:2], [ROWS[2] | {"score": 7.0}, ROWS[3] | {"item_id": ""}], ROWS[4:6]]
+    values = [written(table_of(rows)) for rows in batches]
+    assert outcomes(values) == outcomes(list(map(as_json, batches)))
+    parts = decode_parts(list(map(Record, values)), message_bytes=LONGEST, formats=[arrow_rows])
+    assert [type(part) for part in parts] == [DecodedColumns, DecodedRecords, DecodedColumns]

@@ -11,7 +11,8 @@ import pytest
 from arrow_streams import Message, messages, stream_of, table_of, written
 from test_arrow import ROWS, outcomes
 
-from consumers.formats.arrow import arrow_rows, decode_columns
+from consumers.formats.arrow import arrow_rows
+from consumers.formats.arrow_columns import decode_columns
 from consumers.formats.arrow_messages import MOST_FIELDS, MOST_MESSAGES
 from service.domain.errors import BadMessage
 
@@ -21,7 +22,7 @@ SCHEMA, BATCH = 1, 3
 
 def refusal(value: bytes) -> str:
     """Why a whole stream is refused, whichever way it is read."""
-    assert decode_columns((), value) is None
+    assert decode_columns([value]) is None
     with pytest.raises(BadMessage) as refused:
         arrow_rows((), value)
     assert outcomes([value]) == [(0, None, refused.value.reason)]
@@ -173,8 +174,9 @@ def test_long_texts_of_a_dictionary_that_few_rows_have_are_no_reason_to_refuse()
     texts = pa.DictionaryArray.from_arrays(
         pa.array([0] * 9 + [1], pa.int8()), pa.array(["short", "x" * 20_000, *map(str, range(100))])
     )
-    columns = decode_columns((), written(table.append_column("attributes.weather", texts)))
-    assert columns is not None
+    found = decode_columns([written(table.append_column("attributes.weather", texts))])
+    assert found is not None
+    columns, _ = found
     weather = columns.attributes["weather"]
     assert [weather[row] for row in range(10)] == ["short"] * 9 + ["x" * 20_000]
     assert list(weather.names) == ["short", "x" * 20_000]
@@ -194,15 +196,16 @@ def batch_of(codes: list[int | None], names: list[str | None], **columns: Any) -
     "dictionaries",
     [
         [[f"{batch}-{number}" for number in range(100)] for batch in range(3)],
-        [["a", None, "b"], ["c", "a", None]],
+        [["a", None, "b"]],
         [["a", "b", "unused", *map(str, range(100))], ["b", "a"]],
     ],
 )
 def test_every_batch_may_have_dictionaries_of_its_own(dictionaries: list[list[str | None]]) -> None:
     used = [list(range(min(len(names), 100))) for names in dictionaries]
     batches = [batch_of([*codes, None], names) for codes, names in zip(used, dictionaries, strict=True)]
-    columns = decode_columns((), stream_of(batches))
-    assert columns is not None
+    found = decode_columns([stream_of(batches)])
+    assert found is not None
+    columns, _ = found
     region = columns.attributes["region"]
     expected = [
         name
@@ -233,8 +236,9 @@ def test_a_time_outside_of_the_years_1_to_9999_is_refused_in_any_unit(unit: str,
 def test_the_first_and_the_last_second_of_these_years_are_not(unit: str, stamp: int) -> None:
     counted = stamp * {"s": 1, "ms": 1_000}[unit]
     stamps = pa.array([None, counted], pa.int64()).cast(pa.timestamp(unit, "UTC"))
-    columns = decode_columns((), stream_of([batch_of([0, 0], ["a"], time=stamps)]))
-    assert columns is not None
+    found = decode_columns([stream_of([batch_of([0, 0], ["a"], time=stamps)])])
+    assert found is not None
+    columns, _ = found
     np.testing.assert_array_equal(columns.times, [np.nan, stamp])
 
 
@@ -242,3 +246,12 @@ def test_a_row_without_a_model_has_the_one_of_the_metadata() -> None:
     batch = batch_of([0, 0], ["a"], model=pa.array([None, "other"]))
     models = [name for _, _, (name, *_) in outcomes([stream_of([batch])])]
     assert models == ["digits", "other"]
+
+
+def test_nulls_in_the_dictionaries_of_several_batches_are_missing_values() -> None:
+    batches = [batch_of([0, 1, None], ["a", None]), batch_of([1, 0], [None, "b"])]
+    attributes = [content[5] for _, _, content in outcomes([stream_of(batches)])]
+    assert attributes == [{"region": "a"}, {}, {}, {"region": "b"}, {}]
+    assert outcomes([stream_of([batch]) for batch in batches]) == [
+        (row // 3, row % 3, content) for row, (_, _, content) in enumerate(outcomes([stream_of(batches)]))
+    ]
