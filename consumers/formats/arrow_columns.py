@@ -17,12 +17,18 @@ from consumers.formats.columns import Coded, ModelColumns, Texts
 from consumers.formats.open_inference import MOST_WRITTEN
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import BadMessage
-from service.domain.messages import MOST_ATTRIBUTES
+from service.domain.messages import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    LONGEST_CLASS,
+    LONGEST_ITEM_ID,
+    LONGEST_NAME,
+    LONGEST_URI,
+    MOST_ATTRIBUTES,
+)
 
-_LONGEST_NAME, _LONGEST_ID, _LONGEST_CLASS, _LONGEST_URI = 128, 256, 256, 2_048
 _CODE_BITS = 32
-_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The years 1 to 9999, in microseconds since the epoch."""
+_MICROSECONDS = 1_000_000
 
 
 def decode_columns(values: Sequence[bytes]) -> tuple[ModelColumns, Ints] | None:
@@ -125,9 +131,9 @@ def _columns(rows: ArrowRows) -> ModelColumns | None:
         model is None
         or item_ids is None
         or not (is_usable and are_times and is_spread)
-        or not _are_short(classes, _LONGEST_CLASS)
-        or not _are_short(uris, _LONGEST_URI)
-        or not all(1 <= len(name) <= _LONGEST_NAME for name in attributes)
+        or not _are_short(classes, LONGEST_CLASS)
+        or not _are_short(uris, LONGEST_URI)
+        or not all(1 <= len(name) <= LONGEST_NAME for name in attributes)
         or (payload is not None and payload.null_count < rows.count)
     ):
         return None
@@ -151,7 +157,7 @@ def _model(rows: ArrowRows) -> str | None:
         coded = rows.coded(column)
         found = {coded.names[code] for code in np.unique(coded.codes).tolist()}
     name = found.pop()
-    return name if not found and name and len(name) <= _LONGEST_NAME else None
+    return name if not found and name and len(name) <= LONGEST_NAME else None
 
 
 def _item_ids(rows: ArrowRows) -> Texts | None:
@@ -162,7 +168,7 @@ def _item_ids(rows: ArrowRows) -> Texts | None:
     data, bounds = rows.text_buffers(array)
     lengths = np.diff(bounds)
     # In bytes: an id of fewer characters may have more, and is left to the native decoder.
-    if lengths.min() < 1 or lengths.max() > _LONGEST_ID:
+    if lengths.min() < 1 or lengths.max() > LONGEST_ITEM_ID:
         return None
     return Texts(data, bounds)
 
@@ -188,7 +194,9 @@ def _times(rows: ArrowRows) -> tuple[Floats, bool]:
     if (found := rows.microseconds()) is None:
         return np.full(rows.count, np.nan), True
     stamps, is_missing = found
-    is_valid: Flags = is_missing | ((stamps >= _FIRST_TIME) & (stamps <= _LAST_TIME))
+    is_valid: Flags = is_missing | (
+        (stamps >= FIRST_SECOND * _MICROSECONDS) & (stamps < (LAST_SECOND + 1) * _MICROSECONDS)
+    )
     return np.where(is_missing, np.nan, stamps / 1e6), bool(is_valid.all())
 
 

@@ -14,13 +14,12 @@ from consumers.formats.columns import Coded
 from consumers.formats.open_inference import MOST_WRITTEN
 from service.domain.arrays import Bytes, Flags, Indices, Ints
 from service.domain.errors import BadMessage
+from service.domain.messages import FIRST_SECOND, LAST_SECOND
 
 ATTRIBUTE_PREFIX = "attributes."
 _FIELDS = ("model", "item_id", "predicted_class", "payload", "payload_uri", "score", "probabilities", "time")
 _TEXTS = frozenset(_FIELDS[:5])
 
-_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
-"""The years 1 to 9999, in seconds since the epoch."""
 _MICROSECONDS = 1_000_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": _MICROSECONDS, "ns": 1_000_000_000}
 
@@ -72,7 +71,7 @@ class ArrowRows:
             stamps = stamps // (per_second // _MICROSECONDS)
         elif per_second < _MICROSECONDS:
             # Before they are multiplied, which may overflow.
-            within = stamps.clip(_FIRST_SECOND * per_second - 1, (_LAST_SECOND + 1) * per_second)
+            within = stamps.clip(FIRST_SECOND * per_second - 1, (LAST_SECOND + 1) * per_second)
             stamps = within * (_MICROSECONDS // per_second)
         return stamps, is_missing
 

@@ -14,7 +14,7 @@ import msgspec
 from consumers.formats.native import Headers
 from service.domain.errors import BadMessage
 from service.domain.field_mapping import PER_SECOND, FieldRule, RecordMapping
-from service.domain.messages import MOST_ATTRIBUTES
+from service.domain.messages import FIRST_SECOND, LAST_SECOND, MOST_ATTRIBUTES
 from service.domain.record_paths import RecordPath
 
 encode_native = msgspec.json.Encoder(decimal_format="number").encode
@@ -22,9 +22,6 @@ encode_native = msgspec.json.Encoder(decimal_format="number").encode
 
 _NAMES = frozenset({"model", "item_id", "request_id", "kind", "annotator", "payload_uri"})
 _CLASSES = frozenset({"predicted_class", "true_class"})
-FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
-"""What a time can be: the years 1 to 9999 in UTC, in seconds since the epoch."""
-
 _ABSENT = object()
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 256

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from consumers.formats.decode_errors import guarded
-from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native, finite
+from consumers.formats.mapping import RecordMapper, encode_native, finite
 from consumers.formats.native import ABSENT, EVENTS, EventArray, Headers, attempt, check_event, event_time
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
-from service.domain.messages import CLOUDEVENTS_VERSION
+from service.domain.messages import CLOUDEVENTS_VERSION, FIRST_SECOND, LAST_SECOND
 
 _Message = tuple[bytes | msgspec.Raw, bytes | msgspec.Raw | BadMessage]
 """An event, and the native message in it or why there is none."""

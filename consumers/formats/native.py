@@ -17,14 +17,15 @@ import msgspec
 from msgspec import Meta
 
 from consumers.formats.decode_errors import bad_field, not_json
+from service.domain import messages as contract
 from service.domain.errors import BadMessage
 from service.domain.messages import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES, SCORE_TOLERANCE
 
-Name = Annotated[str, Meta(min_length=1, max_length=128)]
-ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
-RequestId = Annotated[str, Meta(min_length=1, max_length=64)]
-ClassName = Annotated[str, Meta(min_length=1, max_length=256)]
-Uri = Annotated[str, Meta(min_length=1, max_length=2048)]
+Name = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_NAME)]
+ItemId = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_ITEM_ID)]
+RequestId = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_REQUEST_ID)]
+ClassName = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_CLASS)]
+Uri = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_URI)]
 AwareTime = Annotated[datetime, Meta(tz=True)]
 Headers = Sequence[tuple[str, bytes | None]]
 

@@ -19,6 +19,12 @@ SCORE_TOLERANCE = 1e-4
 PROBABILITY_SUM_TOLERANCE = 1e-2
 """How far class probabilities may sum from 1: float16 softmax outputs stay within it."""
 
+LONGEST_NAME, LONGEST_ITEM_ID, LONGEST_REQUEST_ID, LONGEST_CLASS, LONGEST_URI = 128, 256, 64, 256, 2048
+"""Characters of names of models, attributes and voters, of ids, classes and addresses."""
+
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""Of the times that messages can have, those of the years 1 to 9999, in seconds since the epoch."""
+
 MOST_ATTRIBUTES = 64
 """Attributes that one prediction may carry."""
 
@@ -30,19 +36,21 @@ LABEL_REQUEST_TYPE = "dev.credence.label-request.v1"
 LABEL_TYPE = "dev.credence.label.v1"
 CLOUDEVENTS_VERSION = "1.0"
 
-Name = Annotated[str, Field(min_length=1, max_length=128)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 ItemId = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=256,
+        max_length=LONGEST_ITEM_ID,
         description="the producer's id of the item: one id for one thing that a person can label. Nobody "
         "labels an item twice; its labels count for every prediction of it that is drawn",
     ),
 ]
-RequestId = Annotated[str, Field(min_length=1, max_length=64, description="id of the label request")]
-ClassName = Annotated[str, Field(min_length=1, max_length=256)]
-Uri = Annotated[str, Field(min_length=1, max_length=2048)]
+RequestId = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_REQUEST_ID, description="id of the label request")
+]
+ClassName = Annotated[str, Field(min_length=1, max_length=LONGEST_CLASS)]
+Uri = Annotated[str, Field(min_length=1, max_length=LONGEST_URI)]
 Score = Annotated[
     float,
     Field(
