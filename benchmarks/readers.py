@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
-from consumers.formats.records import decode_parts
+from consumers.formats.parts import decode_parts
 from service.app.format_wiring import prediction_formats
 from service.app.memory_tuning import collect_rarely
 from service.config.settings import Settings

@@ -17,7 +17,8 @@ import msgspec
 
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
-from consumers.formats.native import WireLabel, event_time
+from consumers.formats.event_headers import event_time
+from consumers.formats.native import WireLabel
 from consumers.label_checks import ITEM_MISMATCH, LabelChecks
 from consumers.refusals import Refusals
 from consumers.unrequested import ReceivedLabel, UnrequestedJoins

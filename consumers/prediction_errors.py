@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from consumers.dead_letters import Rejected
-from consumers.formats.records import Part
+from consumers.formats.parts import Part
 from service.domain.errors import BadMessage
 
 Error = tuple[int, int | None, BadMessage]

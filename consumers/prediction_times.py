@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consumers.formats.native import event_time
-from consumers.formats.records import Part
+from consumers.formats.event_headers import event_time
+from consumers.formats.parts import Part
 from service.domain.arrays import Flags, Floats
 
 FUTURE_SECONDS = 300.0

@@ -18,7 +18,8 @@ import numpy as np
 
 from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink
-from consumers.formats.records import Formats, Part, decode_parts
+from consumers.formats.parts import Part, decode_parts
+from consumers.formats.records import Formats
 from consumers.ingest import ModelIngest
 from consumers.prediction_errors import Error, error_of, place_of, rejected
 from consumers.prediction_times import arrival_times, prediction_times

@@ -10,7 +10,7 @@ from __future__ import annotations
 from consumers.formats.arrow_messages import CONTINUATION
 from consumers.formats.arrow_stream import read_stream
 from consumers.formats.arrow_text import rows_as_json
-from consumers.formats.native import Headers, check_event
+from consumers.formats.event_headers import Headers, check_event
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
 

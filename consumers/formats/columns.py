@@ -73,6 +73,12 @@ class Coded:
         return self.names[int(self.codes[row])]
 
     @classmethod
+    def of(cls, texts: Sequence[str | None]) -> Coded:
+        """The texts in a sequence [n]."""
+        code_of = {name: code for code, name in enumerate(dict.fromkeys(texts))}
+        return cls(list(code_of), np.fromiter(map(code_of.__getitem__, texts), np.intp, len(texts)))
+
+    @classmethod
     def missing(cls, count: int) -> Coded:
         """No text in so many rows."""
         return cls([None], np.zeros(count, np.intp))

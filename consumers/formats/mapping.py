@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from consumers.formats.native import Headers
+from consumers.formats.event_headers import Headers
 from service.domain.errors import BadMessage
 from service.domain.field_mapping import PER_SECOND, FieldRule, RecordMapping
 from service.domain.messages import FIRST_SECOND, LAST_SECOND, MOST_ATTRIBUTES

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from consumers.formats.decode_errors import guarded
+from consumers.formats.event_headers import EVENTS, Headers, check_event, event_time
 from consumers.formats.mapping import RecordMapper, encode_native, finite
-from consumers.formats.native import ABSENT, EVENTS, EventArray, Headers, attempt, check_event, event_time
+from consumers.formats.native import ABSENT, EventArray, attempt
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
 from service.domain.messages import CLOUDEVENTS_VERSION, FIRST_SECOND, LAST_SECOND

@@ -19,7 +19,7 @@ from msgspec import Meta
 from consumers.formats.decode_errors import bad_field, not_json
 from service.domain import messages as contract
 from service.domain.errors import BadMessage
-from service.domain.messages import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES, SCORE_TOLERANCE
+from service.domain.messages import MOST_ATTRIBUTES, MOST_VOTES, SCORE_TOLERANCE
 
 Name = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_NAME)]
 ItemId = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_ITEM_ID)]
@@ -27,13 +27,9 @@ RequestId = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_REQUES
 ClassName = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_CLASS)]
 Uri = Annotated[str, Meta(min_length=1, max_length=contract.LONGEST_URI)]
 AwareTime = Annotated[datetime, Meta(tz=True)]
-Headers = Sequence[tuple[str, bytes | None]]
 
 Values = tuple[str | None, ...]
 """Value of every attribute; None where it is missing."""
-
-EVENTS = b"application/cloudevents"
-"""What the content types of events in structured mode, and of batches of them, begin with."""
 
 ABSENT = msgspec.Raw()
 """JSON text of a field that a message does not have; compared by identity."""
@@ -248,35 +244,6 @@ def decode_label(value: bytes) -> WireLabel:
     if label.prediction is not None:
         decode_attributes(label.prediction.attributes)
     return label
-
-
-def check_event(headers: Headers, expected_type: str) -> None:
-    """Check CloudEvents headers, if a record has any.
-
-    Raises:
-        BadMessage: they are of another event type, or of another version of CloudEvents, or say that the
-            value is an event, and not a message.
-    """
-    for name, content in headers:
-        if name == "content-type" and content and content.strip().lower().startswith(EVENTS):
-            # Its attributes may have the names of a message's fields.
-            raise BadMessage("unsupported_event", "content-type: the value is an event, not a message")
-        if name == "ce_specversion" and content != CLOUDEVENTS_VERSION.encode():
-            raise BadMessage("unsupported_event", f"ce_specversion must be {CLOUDEVENTS_VERSION}")
-        if name == "ce_type" and content != expected_type.encode():
-            raise BadMessage("unsupported_event", f"ce_type must be {expected_type} on this topic")
-
-
-def event_time(headers: Headers) -> float | None:
-    """The time in CloudEvents headers, in seconds since the epoch; None if there is no valid one."""
-    for name, content in headers:
-        if name == "ce_time" and content is not None:
-            try:
-                claimed = datetime.fromisoformat(content.decode("ascii"))
-                return None if claimed.tzinfo is None else claimed.timestamp()
-            except (ValueError, OverflowError):
-                return None
-    return None
 
 
 def attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:

@@ -9,12 +9,15 @@ that are names; the native decoder decides whether they are valid.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import msgspec
 
-from consumers.formats.native import ABSENT, Headers, Name, attempt, check_event
+from consumers.formats.event_headers import Headers, check_event, is_event
+from consumers.formats.native import ABSENT, Name, attempt
+from consumers.formats.response_columns import ResponseRows, check_item_ids, values_of
 from consumers.formats.tensors import ATTRIBUTE, Column, Tensor, binary_data_error, column
 from service.domain.errors import BadMessage
 from service.domain.messages import MOST_ATTRIBUTES, PREDICTION_TYPE
@@ -69,21 +72,28 @@ class OpenInference:
         Raises:
             BadMessage: it is meant as a response, but none of its rows is usable.
         """
-        declared = _is_declared(headers)
-        if declared is None and b'"model_name"' in value and b'"outputs"' in value:
-            check_event(headers, PREDICTION_TYPE)
-        elif not declared:
+        response = _response(headers, value)
+        return None if response is None else self._table(response, len(value)).as_json()
+
+    def rows(self, headers: Headers, value: bytes) -> ResponseRows | None:
+        """The same without an object per row; None if a row may be invalid, or it is no response.
+
+        Raises:
+            BadMessage: as above.
+        """
+        if is_event(headers) or (response := _response(headers, value)) is None:
             return None
-        response: _Response | BadMessage = attempt(_decode_response, value)
-        if isinstance(response, BadMessage):
-            if response.reason == "malformed_json" and b'"binary_data_size"' in value:
-                raise binary_data_error("outputs")
-            if declared or _claims_to_be_response(value):
-                raise response
+        try:
+            rows = self._table(response, len(value)).as_rows()
+        except (msgspec.MsgspecError, ValueError):
             return None
-        if not declared and response.model is not ABSENT:
-            return None
-        return _rows(response, self._columns(response), value_bytes=len(value))
+        return rows if rows.count else None
+
+    def _table(self, response: _Response, value_bytes: int) -> _Table:
+        shared = _shared_attributes(response.parameters or {})
+        table = _Table(response, self._columns(response), shared, _attributes(response.outputs, shared))
+        table.check(value_bytes)
+        return table
 
     def _columns(self, response: _Response) -> dict[str, Column]:
         """Tensors that are fields of predictions, by field."""
@@ -107,26 +117,82 @@ class OpenInference:
         return fields
 
 
-def _rows(response: _Response, fields: Mapping[str, Column], *, value_bytes: int) -> bytes:
-    shared = _shared_attributes(response.parameters or {})
-    attributes = _attributes(response.outputs, shared)
-    count, *others = {each.shape[0] for each in (*fields.values(), *attributes.values())}
-    if others:
-        raise BadMessage("invalid_tensor", "the tensors differ in their number of rows")
-    if count > value_bytes:
-        raise BadMessage("invalid_tensor", "the data do not fit the shape")
-    identity = response.id or ""
-    in_every_row = (response.model_name, identity, *fields, *attributes, *shared, *shared.values())
-    if count * sum(map(len, in_every_row)) > MOST_WRITTEN * value_bytes:
-        # One long parameter of many short rows would fill the memory.
-        raise BadMessage("message_too_large", "what all rows share is too long for so many rows")
-    parts: list[Iterable[bytes | msgspec.Raw]] = [repeat(b'{"model":' + _encode(response.model_name))]
-    if "item_id" not in fields:
-        parts += [repeat(b',"item_id":'), [_encode(f"{identity}/{row}") for row in range(count)]]
-    for field, tensor_column in fields.items():
-        parts += [repeat(b',"%b":' % field.encode()), tensor_column.texts()]
-    rows = zip(*parts, *_attribute_parts(shared, attributes), strict=False)
-    return b"[" + b",".join(map(b"".join, rows)) + b"]"
+@dataclass(frozen=True)
+class _Table:
+    """What is used of a response.
+
+    Attributes:
+        fields: tensors that are fields of predictions, by field.
+        shared: attributes of all rows, by name.
+        attributes: tensors that are attributes, by name.
+    """
+
+    response: _Response
+    fields: Mapping[str, Column]
+    shared: Mapping[str, str]
+    attributes: Mapping[str, Column]
+
+    def check(self, value_bytes: int) -> None:
+        """Refuse tensors that do not fit together, or much more text than the response has.
+
+        Raises:
+            BadMessage: they are such.
+        """
+        count, *others = {each.shape[0] for each in (*self.fields.values(), *self.attributes.values())}
+        if others:
+            raise BadMessage("invalid_tensor", "the tensors differ in their number of rows")
+        if count > value_bytes:
+            raise BadMessage("invalid_tensor", "the data do not fit the shape")
+        in_every_row = (
+            *(self.response.model_name, self._identity, *self.fields),
+            *(*self.attributes, *self.shared, *self.shared.values()),
+        )
+        if count * sum(map(len, in_every_row)) > MOST_WRITTEN * value_bytes:
+            # One long parameter of many short rows would fill the memory.
+            raise BadMessage("message_too_large", "what all rows share is too long for so many rows")
+
+    @property
+    def _count(self) -> int:
+        return next(iter(self.fields.values())).shape[0]
+
+    @property
+    def _identity(self) -> str:
+        return self.response.id or ""
+
+    @property
+    def _item_ids(self) -> list[str]:
+        """Of rows without a tensor of them."""
+        return [f"{self._identity}/{row}" for row in range(self._count)]
+
+    def as_json(self) -> bytes:
+        """A native array of the rows."""
+        model = self.response.model_name
+        parts: list[Iterable[bytes | msgspec.Raw]] = [repeat(b'{"model":' + _encode(model))]
+        if "item_id" not in self.fields:
+            parts += [repeat(b',"item_id":'), map(_encode, self._item_ids)]
+        for field, tensor_column in self.fields.items():
+            parts += [repeat(b',"%b":' % field.encode()), tensor_column.texts()]
+        # Without attributes the ends of rows are as many as are asked for.
+        rows = zip(*parts, *_attribute_parts(self.shared, self.attributes), strict=False)
+        return b"[" + b",".join(map(b"".join, rows)) + b"]"
+
+    def as_rows(self) -> ResponseRows:
+        """The rows without an object for each.
+
+        Raises:
+            ValueError, msgspec.MsgspecError: a row may be invalid.
+        """
+        fields: dict[str, Sequence[Any]] = {name: values_of(each) for name, each in self.fields.items()}
+        if "item_id" not in fields:
+            fields["item_id"] = check_item_ids(self._item_ids)
+        shared = {name: [value] * self._count for name, value in self.shared.items()}
+        return ResponseRows(
+            model=self.response.model_name,
+            count=self._count,
+            width=self.fields["probabilities"].shape[1] if "probabilities" in fields else 0,
+            fields=fields,
+            attributes=shared | {name: values_of(each) for name, each in self.attributes.items()},
+        )
 
 
 def _attribute_parts(
@@ -157,6 +223,27 @@ def _is_declared(headers: Headers) -> bool | None:
         known = " or ".join(RESPONSE_CLOUDEVENTS_VERSIONS)
         raise BadMessage("unsupported_event", f"ce_specversion of a response must be {known}")
     return True
+
+
+def _response(headers: Headers, value: bytes) -> _Response | None:
+    """The response in a record; None if it is not meant as one.
+
+    Raises:
+        BadMessage: it is meant as one, but is none.
+    """
+    declared = _is_declared(headers)
+    if declared is None and b'"model_name"' in value and b'"outputs"' in value:
+        check_event(headers, PREDICTION_TYPE)
+    elif not declared:
+        return None
+    response: _Response | BadMessage = attempt(_decode_response, value)
+    if isinstance(response, BadMessage):
+        if response.reason == "malformed_json" and b'"binary_data_size"' in value:
+            raise binary_data_error("outputs")
+        if declared or _claims_to_be_response(value):
+            raise response
+        return None
+    return None if not declared and response.model is not ABSENT else response
 
 
 def _claims_to_be_response(value: bytes) -> bool:

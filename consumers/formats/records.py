@@ -6,35 +6,29 @@ same: how it is decoded, what is refused and why, and what a dead letter contain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby, repeat
-from typing import Any, ParamSpec, TypeVar
+from itertools import repeat
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from consumers.formats.arrow import schema_of
-from consumers.formats.arrow_columns import decode_columns
-from consumers.formats.columns import ModelColumns, Texts
+from consumers.formats.columns import Texts
 from consumers.formats.decode_errors import guarded
+from consumers.formats.event_headers import Headers, check_event
 from consumers.formats.mapped_topic import MappedTopic
 from consumers.formats.native import (
-    Headers,
     WirePrediction,
-    check_event,
     decode_array,
     decode_prediction,
     decode_predictions,
     element_texts,
 )
-from service.domain.arrays import Floats, Indices, Ints
+from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
-
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 
 _timestamp: Callable[[Any], float] = datetime.timestamp
 
@@ -108,57 +102,14 @@ class DecodedRecords:
         return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
 
 
-@dataclass(frozen=True)
-class DecodedColumns:
-    """Predictions of records of a columnar format; the attributes are those of `DecodedRecords`."""
-
-    predictions: ModelColumns
-    places: Indices
-    elements: Indices
-    errors: Sequence[tuple[int, int | None, BadMessage]] = ()
-
-    @classmethod
-    def of(cls, columns: ModelColumns, lengths: Ints, first: int) -> DecodedColumns:
-        """Predictions of successive records of these lengths, the first of which has this index."""
-        begins = np.cumsum(lengths) - lengths
-        return cls(
-            columns,
-            np.repeat(np.arange(first, first + len(lengths)), lengths),
-            np.arange(len(columns)) - np.repeat(begins, lengths),
-        )
-
-    def texts(self, place: int, elements: Sequence[int]) -> list[bytes]:
-        """Native JSON of some rows of the record at an index."""
-        first = int(np.searchsorted(self.places, place))
-        return [self.predictions.native(first + element) for element in elements]
-
-    @property
-    def item_ids(self) -> Texts:
-        """Of the predictions [n]."""
-        return self.predictions.item_ids
-
-    @property
-    def times(self) -> Floats:
-        """That the predictions claim, in seconds since the epoch; NaN where there is none [n]."""
-        return self.predictions.times
-
-    def rows_by_model(self) -> dict[str, Indices]:
-        """Indices of the one model's predictions [n]."""
-        return {self.predictions.model: np.arange(len(self.predictions))}
-
-
-Part = DecodedRecords | DecodedColumns
-"""Predictions of some of a batch's records."""
-
-
 def decode_records(records: Sequence[Any], *, message_bytes: int, formats: Formats) -> DecodedRecords:
     """Check the headers of a batch of Kafka records, and parse their values, of `message_bytes` at most."""
     values = [record.value or b"" for record in records]
-    decoded = None if isinstance(formats, MappedTopic) else _decode_alone(records, values, message_bytes)
-    return _decode_each(records, values, message_bytes, formats) if decoded is None else decoded
+    decoded = None if isinstance(formats, MappedTopic) else decode_alone(records, values, message_bytes)
+    return decode_each(records, values, message_bytes, formats) if decoded is None else decoded
 
 
-def _decode_alone(
+def decode_alone(
     records: Sequence[Any], values: Sequence[bytes], message_bytes: int
 ) -> DecodedRecords | None:
     """Predictions of records if each is a valid native one by itself; else None."""
@@ -177,61 +128,10 @@ def _decode_alone(
     return None
 
 
-def decode_parts(records: Sequence[Any], *, message_bytes: int, formats: Formats) -> list[Part]:
-    """The same, in order, with valid records of a columnar format as columns, as many together as can be.
-
-    Such a record of which a single prediction is not plainly valid is decoded like any other.
-    """
-    values = [record.value or b"" for record in records]
-    if isinstance(formats, MappedTopic):
-        return [_decode_each(records, values, message_bytes, formats).moved(0)]
-    if (decoded := _decode_alone(records, values, message_bytes)) is not None:
-        return [decoded.moved(0)]
-    parts: list[Part] = []
-    schemas = [
-        schema_of(record.headers, value) if len(value) <= message_bytes else None
-        for record, value in zip(records, values, strict=True)
-    ]
-    begin = 0
-    for schema, group in groupby(schemas):
-        end = begin + len(list(group))
-        if schema is None:
-            part = _decode_each(records[begin:end], values[begin:end], message_bytes, formats)
-            parts.append(part.moved(begin))
-        else:
-            parts += _decode_arrow(records[begin:end], values[begin:end], message_bytes, formats, begin)
-        begin = end
-    return parts
-
-
-def _decode_arrow(
-    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Formats, first: int
-) -> Iterator[Part]:
-    """The same of Arrow records of one schema, the first of which has this index."""
-    together = _or_none(decode_columns, values)
-    if together is not None:
-        yield DecodedColumns.of(*together, first)
-    elif len(values) == 1:
-        yield _decode_each(records, values, message_bytes, formats).moved(first)
-    else:
-        for at in range(len(values)):
-            alone = slice(at, at + 1)
-            yield from _decode_arrow(records[alone], values[alone], message_bytes, formats, first + at)
-
-
-def _or_none(
-    decode: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
-) -> _Result | None:
-    """What a decoder to columns returns; None for records that are decoded like any other, for the reason."""
-    try:
-        return guarded(decode, *args, **kwargs)
-    except BadMessage:
-        return None
-
-
-def _decode_each(
+def decode_each(
     records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Formats
 ) -> DecodedRecords:
+    """The same, where some of the records are arrays, of another format, or invalid."""
     predictions: list[WirePrediction] = []
     places: list[int] = []
     elements: list[int | None] = []

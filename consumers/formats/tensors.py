@@ -16,7 +16,9 @@ ATTRIBUTE = "attributes"
 """Field of a tensor that is an attribute."""
 
 _RULES = {ATTRIBUTE: ATTRIBUTE_RULE} | {str(field): rule for field, rule in TENSOR_RULES.items()}
-_INTEGERS = range(-(2**63), 2**64)
+INTEGERS = range(-(2**63), 2**64)
+"""Those of 64 bits, with a sign or without."""
+
 _MARKS = (b"[", b"{", b'"')
 """What an array of numbers does not contain; otherwise a comma may be part of an element."""
 
@@ -150,6 +152,6 @@ def _quote_integers(elements: Sequence[msgspec.Raw]) -> list[bytes | msgspec.Raw
     if isinstance(values, BadMessage):
         values = [attempt(_decode_anything, element) for element in elements]
     return [
-        b'"%d"' % value if type(value) is int and value in _INTEGERS else element
+        b'"%d"' % value if type(value) is int and value in INTEGERS else element
         for value, element in zip(values, elements, strict=True)
     ]

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from consumers.formats.native import event_time
+from consumers.formats.event_headers import event_time
 from service.app.files.prediction_rows import PredictionRows
 from service.app.files.records import Record
 from service.app.files.rows import BadCell, Row, Table, UnusableFileError

@@ -20,7 +20,8 @@ from test_decoders import PREDICTION, PREDICTIONS, SPREAD
 from consumers.formats.arrow import arrow_rows
 from consumers.formats.arrow_columns import decode_columns
 from consumers.formats.native import decode_predictions, element_texts
-from consumers.formats.records import DecodedColumns, DecodedRecords, decode_parts, native_text
+from consumers.formats.parts import DecodedColumns, decode_parts
+from consumers.formats.records import DecodedRecords, native_text
 from service.domain.errors import BadMessage
 from service.domain.messages import LABEL_TYPE
 

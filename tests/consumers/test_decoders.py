@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from model_ingest import CLASSES, ingest
 from pydantic import ValidationError
 
+from consumers.formats.event_headers import check_event, event_time
 from consumers.formats.native import (
     WireLabel,
     WirePrediction,
-    check_event,
     decode_array,
     decode_attributes,
     decode_label,
     decode_predictions,
-    event_time,
 )
 from service.domain.errors import BadMessage
 from service.domain.messages import (

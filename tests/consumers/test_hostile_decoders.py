@@ -10,7 +10,8 @@ import pytest
 
 from consumers.formats.decode_errors import guarded
 from consumers.formats.mapped_topic import MappedTopic
-from consumers.formats.records import Formats, decode_parts
+from consumers.formats.parts import decode_parts
+from consumers.formats.records import Formats
 from consumers.prediction_errors import error_of, rejected
 from service.domain.errors import BadMessage, Unavailable
 

@@ -10,14 +10,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from consumers.formats.event_headers import check_event, event_time
 from consumers.formats.native import (
     WireLabel,
     WirePrediction,
-    check_event,
     decode_attributes,
     decode_label,
     decode_predictions,
-    event_time,
 )
 from service.domain.errors import BadMessage
 from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE, Label, Message, Prediction
