@@ -20,9 +20,12 @@ from service.app.docgen.generated_files import add_check_option, write_or_check
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 
+_STREAMS = ("--streams", "small", "avro", "spread", "packed", "inference", "arrow")
 _MANY_GROUPS = ("--partitions", "4", "--predictions", "1000000")
 COMMANDS: dict[str, list[str]] = {
-    "ingest": ["benchmarks.ingest"],
+    "ingest": ["benchmarks.ingest", *_STREAMS, "--predictions", "1000000"],
+    "clients": ["benchmarks.clients"],
+    "parsers": ["benchmarks.parsers"],
     "processes": ["benchmarks.processes"],
     "processes_fast": ["benchmarks.processes", "--fast-fetch"],
     "flushes": ["benchmarks.flushes"],
@@ -84,6 +87,7 @@ def page(results: Path = RESULTS) -> str:
     parts = [
         _HEAD.format(**measured["machine"]),
         _ingest(measured["ingest"]),
+        _limits(measured["ingest"], measured["clients"], measured["parsers"]),
         _processes(measured["processes"], measured["processes_fast"]),
         _flushes(measured["flushes"]),
         _attributes(measured["attributes"]),
@@ -158,9 +162,38 @@ The first two fifths of a stream, in which the pool fills, are not measured.
 
 {table(heads, rows)}
 
-`poll and decode` decodes and validates predictions, and does nothing else. Avro and Arrow batches were measured in
-a run of their own, of 1,000,000 predictions; Arrow batches have five attributes. `flushes` is the share of time that flushes take:
+`poll and decode` decodes and validates predictions, and does nothing else. Arrow batches have five attributes, the
+others two. `flushes` is the share of time that flushes take:
 they encode changes, write them to Redis, and sometimes ask Kafka for the topic's id."""
+
+
+def _limits(ingest: Sequence[Figures], clients: Figures, parsers: Sequence[Figures]) -> str:
+    (packed,) = (stream["readers"] for stream in ingest if stream["stream"] == "100 in a record")
+    rest = packed["credence, fast fetch"]["cpu_us"] - packed["poll and decode"]["cpu_us"]
+    received = [(client, f"{row['cpu_us']:.2f}") for client, row in clients.items()]
+    parsed = [(row["stream"], row["library"], row["what"], f"{row['us']:.2f}") for row in parsers]
+    return f"""## Where the next limit is
+
+**One prediction in a record:** the client takes most of the time. {_command("clients")} reads one topic with each client
+in turn:
+
+{table(("client", "CPU per record, us"), received)}
+
+librdkafka, in C, takes least. Credence does not use it: where a log was truncated, it does not say at which offset the
+logs diverge, which Credence needs to count no prediction twice and to lose none. If your brokers never lose acknowledged
+records, this is the first thing to change.
+
+**Many in a JSON array, or many probabilities:** parsing takes most of the time. {_command("parsers")} compares libraries.
+None of them makes columns as fast as msgspec makes objects, and msgspec alone checks types. Only to parse long lists of
+probabilities would simdjson be faster.
+
+{table(("stream", "library", "what it makes", "CPU per prediction, us"), parsed)}
+
+After that, a prediction in a JSON array takes {rest:.1f} us more: for its time, its attributes, the hash of its item id,
+checks against the model, and the tables. These are many small steps, of which none takes most.
+
+**Arrow batches, Avro and responses of model servers** are read to columns, without an object per prediction. Their cost
+is that of the records: with fewer rows in a record, each costs more."""
 
 
 def _processes(own: Sequence[Figures], fast: Sequence[Figures]) -> str:
