@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from harness import Deploy, Deployment, Process, wait_for
 
 RESPONSE, REQUEST = (f"org.kubeflow.serving.inference.{kind}" for kind in ("response", "request"))
-MAPPING = {
-    "model": "$headers.ce_inferenceservicename",
-    "item_id": "$headers.ce_id",
-    "probabilities": "$.predictions[0]",
-    "attributes": {"region": "$headers.ce_namespace"},
-}
-"""Of KServe's protocol v1, whose answers name neither model nor item; the events do."""
-
+PAGE = Path(__file__).parents[2] / "docs" / "connect.md"
+_BLOCK = re.compile(r"<!-- configuration: KServe v1 -->\n```yaml\n(.*?)```", re.DOTALL)
 ANSWERS = 20
 
 
@@ -29,7 +26,7 @@ def event(number: int, kind: str) -> dict[str, Any]:
         "type": kind,
         "time": "2026-01-31T12:00:00.123456789Z",
         "inferenceservicename": "sorter",
-        "namespace": "north",
+        "namespace": "models",
         "component": "predictor",
         "endpoint": "",
     }
@@ -51,7 +48,8 @@ def send(deployment: Deployment, number: int, kind: str, content: Any, *, struct
 def deployment(deploy: Deploy) -> Deployment:
     """A deployment whose topic has answers and the requests that they are for, and two bad answers."""
     made = deploy()
-    made.configure("kafka", mapping=MAPPING)
+    (configuration,) = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    made.configure("kafka", **yaml.safe_load(configuration)["kafka"])
     for number in range(ANSWERS):
         structured = number % 4 == 3
         send(made, number, REQUEST, {"instances": [[5.1, 3.5, 1.4, 0.2]]}, structured=structured)
@@ -95,5 +93,5 @@ def test_a_sample_shows_what_would_be_read_and_what_would_be_refused_and_why(
     assert "probabilities: there is nothing at $.predictions[0]" in shown
     assert "refused: 1 invalid_probabilities" in shown
     assert "0cbf2a4c-00" in shown
-    assert "region=north" in shown
+    assert "namespace=models" in shown
     assert deployment.predictions_stored() == 0
