@@ -23,7 +23,7 @@ _KINDS: Mapping[Language, str] = {"avro": "AVRO", "protobuf": "PROTOBUF", "json 
 _TOPICS: tuple[Topic, ...] = ("predictions", "labels")
 _LANGUAGES = tuple(_KINDS)
 
-_VERSIONS_OF_A_PROTO = 8
+_VERSIONS_OF_A_PROTO = 20
 """A .proto changes so much less often: every process that reads it runs protoc once."""
 
 _PICTURE = {"type": "record", "name": "Picture", "fields": [{"name": "picture", "type": "long"}]}

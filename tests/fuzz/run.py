@@ -4,7 +4,8 @@
 
 Each has a process of its own. Inputs are steered by coverage where the extra `fuzz` is installed (its wheels
 are for Linux on x86-64), else drawn by a seeded generator (FUZZER=seeded: also where it is installed). Prints
-how many inputs there were, how fast, and every input that broke a property; nothing is written to disk.
+how many inputs there were, how fast, and every input that broke a property (also after Ctrl-C); nothing is
+written to disk.
 
 Time is bounded for every input, and so is the memory of the process. That of one input in `_SAMPLED` is
 traced.
@@ -120,8 +121,11 @@ def _fuzz(name: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     if atheris is None:
         rng = random.Random(f"{name}/{seed}")
-        while True:
-            run.take(rng.randbytes(rng.randrange(_LONGEST_SCRIPT)))
+        try:
+            while True:
+                run.take(rng.randbytes(rng.randrange(_LONGEST_SCRIPT)))
+        except KeyboardInterrupt:
+            run.report()
     options = [
         f"-seed={seed}",
         f"-max_len={_LONGEST_SCRIPT}",
