@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 import numpy as np
 from properties import LONGEST_DETAIL, prediction_can_be_kept
 
-from consumers.formats.native import ABSENT, WirePrediction, decode_label
+from consumers.formats.native import WirePrediction, decode_attributes, decode_label
 from consumers.formats.records import (
     DecodedColumns,
     DecodedRecords,
@@ -108,11 +107,13 @@ def _found_in(part: DecodedRecords | DecodedColumns) -> list[_Found]:
 
 def _content(prediction: WirePrediction, time: Any) -> tuple[Any, ...]:
     """What a prediction says, in a form in which equal ones are equal."""
-    attributes = prediction.attributes
-    known = {} if attributes is ABSENT else msgspec.json.decode(attributes)
+    try:
+        attributes: Any = decode_attributes(prediction.attributes)
+    except BadMessage:  # the step refuses them
+        attributes = bytes(prediction.attributes)
     return (
         *(prediction.model, prediction.item_id, prediction.predicted_class, prediction.score),
-        *(prediction.probabilities, known or {}, bytes(prediction.payload), prediction.payload_uri),
+        *(prediction.probabilities, attributes, bytes(prediction.payload), prediction.payload_uri),
         prediction.votes,
         None if np.isnan(time) else float(time),
     )
