@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.readers import Reader, Reading, read
-from benchmarks.schema_registry import schema_registry
+from benchmarks.schema_registry import one_schema
 from benchmarks.streams import AVRO_SCHEMA, STREAMS, Stream, create_topics, produce
 from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 
@@ -80,10 +80,10 @@ def measure(stream: Stream, predictions: int, turns: int, bootstrap_servers: str
     records, size = produce(bootstrap_servers, topic, stream.values(predictions), partitions=PARTITIONS)
     readings: dict[str, list[Reading]] = {reader: [] for reader in READERS}
     for _, reader in product(range(turns), READERS):
-        with EmbeddedRedis() as redis, schema_registry(AVRO_SCHEMA) as registry:
+        with EmbeddedRedis() as redis, one_schema(AVRO_SCHEMA) as registry:
             settings = settings_of(stream, bootstrap_servers, topic, redis.url)
             if stream.form == "avro":
-                settings["kafka"]["schema_registry"] = {"url": registry}
+                settings["kafka"]["schema_registry"] = {"url": registry.url}
             readings[reader].append(read(reader, settings, predictions, stream.packed))
     return {
         "stream": stream.name,

@@ -14,7 +14,10 @@ from label_history import Entry, ItemHistory
 from outcome_stream import OutcomeStream
 from reference import Place, Reference
 from stand import Records, Stand
-from workload import gold_items
+from workload import Workload, gold_items
+
+UNREADABLE = {"malformed_json", "malformed_record", "unknown_schema", "unsupported_event"}
+"""Why a record is refused of which nothing can be used."""
 
 LabelPlace = tuple[str, int, int]
 """Kind of topic, partition and offset of a label."""
@@ -41,13 +44,14 @@ def check_labels(
     model: str,
     *,
     records: Records,
+    workload: Workload,
     reference: Reference,
     asked: Asked,
     refused: Mapping[Place, str],
     forgetful: bool,
 ) -> tuple[OutcomeStream, dict[str, ItemLabels]]:
     """Every item's entries are what its labels say, once; every label took effect or was kept as bad."""
-    items = _labels_in(findings, records, model, asked, refused)
+    items = _labels_in(findings, records, workload, model, asked=asked, refused=refused)
     _check_offsets(findings, stand, model, records)
     stream = OutcomeStream.read(stand, model)
     _check_facts(findings, stream, reference, asked, forgetful=forgetful)
@@ -85,19 +89,29 @@ def _class(entry: Entry) -> str:
 
 
 def _labels_in(
-    findings: Findings, records: Records, model: str, asked: Asked, refused: Mapping[Place, str]
+    findings: Findings,
+    records: Records,
+    workload: Workload,
+    model: str,
+    *,
+    asked: Asked,
+    refused: Mapping[Place, str],
 ) -> dict[str, ItemLabels]:
-    """Labels of every item, by the topic; others are refused as those of no request."""
+    """Labels of every item, by the topic; others are refused as those of no request, or as unreadable."""
     letters = {place[:3]: why for place, why in refused.items() if place[0] == "labels"}
     opinion_of = {request: o for of in asked.requests.values() for o, request in of.items()}
     found: dict[str, ItemLabels] = defaultdict(ItemLabels)
     for partition, kept in records.items():
         for record in kept:
-            place, label = ("labels", partition, record.offset), json.loads(record.value)
+            place, plain = ("labels", partition, record.offset), workload.plain(record)
+            why = letters.get(place)
+            if plain is None:
+                findings.expect(why in UNREADABLE, f"a label that cannot be read, at {place}: {why}")
+                continue
+            label = json.loads(plain)
             if label["model"] != model:
                 continue
             findings.labels += 1
-            why = letters.get(place)
             if label["request_id"] in opinion_of:
                 item = found[label["item_id"]]
                 item.given.append((place, opinion_of[label["request_id"]], label))

@@ -64,7 +64,7 @@ def check_requests(
         findings.expect(1 <= message["attempt"] <= MOST_ATTEMPTS, f"{request}: {message['attempt']} attempts")
         requests[item][opinion] = request
         texts[request, message["attempt"]].add(json.dumps(message, sort_keys=True))
-        if item in file and message["payload"] == file[item]["payload"]:
+        if item in file and message.get("payload") == file[item]["payload"]:
             gold.add(item)
     unlike = [key for key, shown in texts.items() if len(shown) > 1]
     findings.expect(forgetful or not unlike, f"attempts that were sent twice, and differ: {unlike}")

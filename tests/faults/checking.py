@@ -15,6 +15,7 @@ from people import check_people
 from reference import Reference, References
 from stand import Stand
 from store_site import Facts, read_facts
+from workload import Workload
 
 
 def check_traffic(findings: Findings, found: Facts, reference: Reference, ends: Mapping[int, int]) -> None:
@@ -63,12 +64,13 @@ def check_pool(findings: Findings, found: Facts, reference: Reference, asked: As
     findings.expect(len(never_sent) <= asked.never_sent, f"{missing} is missing in the pool")
 
 
-def check_all(stand: Stand, references: References, *, forgetful: bool) -> Findings:
+def check_all(stand: Stand, references: References, workload: Workload, *, forgetful: bool) -> Findings:
     """Everything that must hold of a deployment at rest.
 
     Args:
         stand: at rest.
         references: of its predictions topic.
+        workload: that made the records of its topics.
         forgetful: whether Redis was set back to an older state, or emptied, on the way: requests that it
             has forgotten, and labels that came for them, are then reported as such.
     """
@@ -85,6 +87,7 @@ def check_all(stand: Stand, references: References, *, forgetful: bool) -> Findi
             stand,
             model,
             records=labels,
+            workload=workload,
             reference=reference,
             asked=asked,
             refused=refused,

@@ -183,13 +183,17 @@ def endure(
             **options,
         )
         sys.stdout.write("\n".join([f"logs: {stand.folder}", *map(str, faults), ""]))
-        trial, findings = Trial(stand, Workload(seed, began=time.time()), faults, seconds=seconds), Findings()
+        workload, findings = Workload(seed, began=time.time()), Findings()
+        trial = Trial(stand, workload, faults, seconds=seconds)
         try:
             trial.run()
             stand.check_gone()
             stand.check_logs()
-            references = references_of(reference, stand.records("predictions"))
-            findings = check_all(stand, references, forgetful=any(kind.forgetful for kind in kinds))
+            references = references_of(
+                reference, stand.records("predictions"), workload, registry_url=stand.registry.url
+            )
+            forgetful = any(kind.forgetful for kind in kinds)
+            findings = check_all(stand, references, workload, forgetful=forgetful)
             findings.problems += trial.overdrawn
         except Exception as error:
             findings.problems.append(f"{type(error).__name__}: {error}")

@@ -165,9 +165,13 @@ if __name__ == "__main__":
 
     # The command line imports each command, and each role its modules, when they run. Importing them before
     # the fork saves each process seconds, during which SIGTERM would find no handler and kill it.
+    import pyarrow as pa  # noqa: F401  (imported for its effect, as those below)
+
+    import consumers.formats.avro
+    import consumers.formats.protobuf  # noqa: F401
     import service.app.role_command
     import service.app.rounds
-    import service.app.vendor_wiring  # noqa: F401  (imported for its effect, as those above)
+    import service.app.vendor_wiring  # noqa: F401
     from service.app.cli import main
     from service.monitoring import label_truth
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-import redis
-from harness import wait_for
 from layout import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR
+from redis_backups import append_only_of, copy, remove, write_append_only_file
 from stand import Stand
 from trial import Fault, Relief
 from wires import WireState
 
-from service.demo.servers import EmbeddedRedis, free_port
-
-Part = Literal["process", "redis", "broker", "redis wire", "kafka wire", "clock", "visitor"]
+Part = Literal["process", "redis", "broker", "redis wire", "kafka wire", "clock", "visitor", "registry"]
 
 WIRE_FAULTS: tuple[WireState, ...] = ("cut", "silent", "slow", "half_closed", "loses_replies")
 _DISK_BALLAST = "ballast"
@@ -106,13 +101,13 @@ def _pause_redis(stand: Stand, _: str) -> Relief:
 
 def _restore_append_only_file(stand: Stand, _: str) -> Relief:
     backup = stand.folder / "backup"
-    _copy(_append_only(stand.redis_folder), backup)
+    copy(append_only_of(stand.redis_folder), backup)
 
     def put_back() -> None:
         stand.redis.stop()
-        old = _append_only(stand.redis_folder)
-        _remove(old)
-        _copy(backup, old)
+        old = append_only_of(stand.redis_folder)
+        remove(old)
+        copy(backup, old)
         stand.restart_redis()
 
     return put_back
@@ -126,49 +121,12 @@ def _restore_snapshot(stand: Stand, _: str) -> Relief:
 
     def put_back() -> None:
         stand.redis.stop()
-        _remove(_append_only(stand.redis_folder))
+        remove(append_only_of(stand.redis_folder))
         backup.rename(stand.redis_folder / "dump.rdb")
-        _write_append_only_file(stand.redis_folder)
+        write_append_only_file(stand.redis_folder)
         stand.restart_redis()
 
     return put_back
-
-
-def _append_only(folder: Path) -> Path:
-    """Redis 7 has a folder for it, older ones a file."""
-    since_7 = folder / "appendonlydir"
-    return since_7 if since_7.exists() else folder / "appendonly.aof"
-
-
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target)
-    else:
-        shutil.copy(source, target)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
-
-
-def _write_append_only_file(folder: Path) -> None:
-    with EmbeddedRedis(folder=folder, port=free_port(), options={"appendonly": "no"}) as loading:
-        client = redis.Redis(port=loading.port)
-        client.config_set("appendonly", "yes")
-        wait_for(
-            lambda: (
-                not any(
-                    client.info("persistence")[f"aof_rewrite_{state}"]
-                    for state in ("in_progress", "scheduled")
-                )
-            ),
-            seconds=20,
-            what="the append-only file",
-        )
-        client.close()
 
 
 def _empty_redis(stand: Stand, _: str) -> Relief:
@@ -222,6 +180,16 @@ def _move_clock(stand: Stand, target: str, seconds: float) -> None:
         stand.members[name].move_clock(seconds)
 
 
+def _stop_registry(stand: Stand, _: str) -> Relief:
+    stand.registry.stop()
+    return stand.registry.start
+
+
+def _pause_registry(stand: Stand, _: str) -> Relief:
+    stand.registry.pause()
+    return stand.registry.resume
+
+
 def _told(state: WireState) -> str:
     return state.replace("_", " ")
 
@@ -229,6 +197,7 @@ def _told(state: WireState) -> str:
 _REDIS = ("redis",)
 _BROKER = ("broker-1",)
 
+_REGISTRY = ("registry",)
 _CLOCKS = (*RESIDENTS, "all")
 _AGE = (0.5, 2.0)
 """Of a backup, in seconds."""
@@ -258,6 +227,8 @@ _ALL: tuple[Kind, ...] = (
         Kind(f"wire to Kafka {_told(state)}", "kafka wire", RESIDENTS, _CUT, _kafka_wire(state))
         for state in WIRE_FAULTS
     ),
+    Kind("schema registry stopped", "registry", _REGISTRY, (0.5, 2.0), _stop_registry),
+    Kind("schema registry silent", "registry", _REGISTRY, (0.8, 2.0), _pause_registry),
     Kind("clock half an hour ahead, then right again", "clock", _CLOCKS, (1.5, 2.5), _advance_clock),
     Kind("clock four minutes behind, for good", "clock", _CLOCKS, (0.0, 0.0), _set_clock_back),
 )

@@ -26,6 +26,7 @@ PARTITIONS = {"predictions": 3, "labels": 2, "label-requests": 2, "dead-letters"
 SESSION_SECONDS = 2.0
 LEASE_SECONDS = 1.0
 REDIS_TIMEOUT_SECONDS = 1.0
+REGISTRY_TIMEOUT_SECONDS = 0.5
 
 _SORTER: dict[str, Any] = {
     "classes": list(CLASSES),

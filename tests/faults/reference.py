@@ -11,6 +11,7 @@ from typing import Any
 
 from layout import BOUNDS, MODELS
 from store_site import Facts, Record, Site, read_facts
+from workload import Workload
 
 from service.store.connection import Connection
 from service.store.records import decode_pool_record
@@ -69,27 +70,36 @@ class References:
     rejected: dict[Place, str]
 
 
-def references_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -> References:
+def references_of(
+    connection: Connection, records: Mapping[int, Sequence[Any]], workload: Workload, *, registry_url: str
+) -> References:
     """Take all records of the predictions topic, undisturbed.
+
+    Records of every format are taken in as the native JSON that says the same; those of which nothing can be
+    used, as they are.
 
     Args:
         connection: to a Redis and prefix of its own.
         records: of every partition, from its first one.
+        workload: that made them.
+        registry_url: of the registry with the schemas of bad records.
     """
-    site = Site(connection, MODELS, bounds=BOUNDS, pause_window=10**9)
+    kafka = {"schema_registry": {"url": registry_url}}
+    site = Site(connection, MODELS, bounds=BOUNDS, pause_window=10**9, kafka=kafka)
     step, now = site.prediction_step(), time.time()
     roomy = Site(
         Connection(connection.client, f"{connection.prefix}-roomy"),
         {name: model | {"assessments": _asking_for_all(model)} for name, model in MODELS.items()},
         bounds=BOUNDS | {"pool_items": 100 * ALL_ITEMS},
         pause_window=10**9,
+        kafka=kafka,
     )
     roomy_step = roomy.prediction_step()
     for partition, kept in sorted(records.items()):
         for taking in (step, roomy_step):
             taking.assign(partition, kept[0].offset if kept else 0)
             for start in range(0, len(kept), BATCH):
-                taking.process(partition, [_plain(r) for r in kept[start : start + BATCH]], now)
+                taking.process(partition, [_plain(r, workload) for r in kept[start : start + BATCH]], now)
                 taking.flush(partition, now)
             taking.flush(partition, now + 1_000)
     rejected: dict[Place, str] = {
@@ -113,5 +123,7 @@ def _entrants(roomy: Site, model: str) -> dict[tuple[Any, ...], dict[str, dict[b
     return entrants
 
 
-def _plain(record: Any) -> Record:
-    return Record(record.offset, record.value, record.key, record.headers, record.timestamp, record.partition)
+def _plain(record: Any, workload: Workload) -> Record:
+    plain = workload.plain(record)
+    value, headers = (record.value, record.headers) if plain is None else (plain, ())
+    return Record(record.offset, value, record.key, headers, record.timestamp, record.partition)

@@ -117,7 +117,13 @@ class Sender:
 
     def _send(self, kind: str, message: Message, partition: int | None = None) -> None:
         topic = self._stand.topic(kind)
-        future = self._producer.send(topic, key=message.key, value=message.value, partition=partition)
+        future = self._producer.send(
+            topic,
+            key=message.key,
+            value=message.value,
+            headers=list(message.headers),
+            partition=partition,
+        )
         future.add_callback(lambda sent: self._acknowledge(kind, sent))
 
     def _acknowledge(self, kind: str, sent: Any) -> None:

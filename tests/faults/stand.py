@@ -1,4 +1,4 @@
-"""One deployment under test: its topics, its Redis, its processes, and the wires between them."""
+"""One deployment under test: its topics, Redis, schema registry, processes, and the wires between."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ from layout import (
     MODELS,
     PARTITIONS,
     REDIS_TIMEOUT_SECONDS,
+    REGISTRY_TIMEOUT_SECONDS,
     ROLES,
     SESSION_SECONDS,
 )
 from member import Member
 from pydantic import SecretStr
+from registered import answer_of
 from store_site import HASH_KEY, Site
 from wired_kafka import WiredKafka
 from wires import Wires
 from workload import Message
 
+from benchmarks.schema_registry import LocalSchemaRegistry
 from service.config.settings import RedisSettings
 from service.demo.servers import EmbeddedRedis
 from service.store.client import build_redis
@@ -42,7 +45,7 @@ Records = Mapping[int, Sequence[Any]]
 
 
 class Stand:
-    """A deployment with fresh topics and a fresh Redis, on brokers that others use too.
+    """A deployment with fresh topics, a fresh Redis and a schema registry, on brokers that others use too.
 
     Args:
         folder: for configurations, logs, and Redis's data.
@@ -74,6 +77,8 @@ class Stand:
         self.redis_folder.mkdir(parents=True, exist_ok=True)
         self.redis = EmbeddedRedis(folder=self.redis_folder)
         self.redis_client = build_redis(RedisSettings(url=SecretStr(self.redis.url), timeout_seconds=2.0))
+        self.registry = LocalSchemaRegistry(answer_of)
+        self.registry.start()
         self.members = {
             name: Member(
                 name,
@@ -115,6 +120,7 @@ class Stand:
                 "group_prefix": self.name,
                 "flush_seconds": 0.2,
                 "max_poll_records": 200,
+                "schema_registry": {"url": self.registry.url, "timeout_seconds": REGISTRY_TIMEOUT_SECONDS},
                 "topics": {kind.replace("-", "_"): self.topic(kind) for kind in PARTITIONS},
             },
             "redis": {
@@ -157,7 +163,12 @@ class Stand:
         """Send predictions, and wait for the brokers to have them."""
         producer = KafkaProducer(bootstrap_servers=self.kafka.bootstrap_servers)
         for message in messages:
-            producer.send(self.topic("predictions"), key=message.key, value=message.value)
+            producer.send(
+                self.topic("predictions"),
+                key=message.key,
+                value=message.value,
+                headers=list(message.headers),
+            )
         producer.flush()
         producer.close()
 
@@ -218,10 +229,11 @@ class Stand:
                 assert not (ours and "exception" in entry), f"{member.name} logged: {line}"
 
     def close(self) -> None:
-        """End all processes and this Redis, and delete the topics."""
+        """End all processes, this Redis and the registry, and delete the topics."""
         for member in self.members.values():
             member.kill()
             member.redis_wire.close()
+        self.registry.stop()
         self.redis_client.close()
         self.redis.process.send_signal(signal.SIGCONT)
         self.redis.stop()

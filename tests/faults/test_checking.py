@@ -121,17 +121,19 @@ SPOILT = {
 
 
 def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], reference: Connection) -> None:
-    stand = stands()
-    Trial(stand, Workload(30, began=time.time()), [], seconds=3.0).run()
+    stand, workload = stands(), Workload(30, began=time.time())
+    Trial(stand, workload, [], seconds=3.0).run()
     connection = stand.connection
     whole = save(connection)
-    references = references_of(reference, stand.records("predictions"))
-    findings = check_all(stand, references, forgetful=False)
+    references = references_of(
+        reference, stand.records("predictions"), workload, registry_url=stand.registry.url
+    )
+    findings = check_all(stand, references, workload, forgetful=False)
     assert findings.problems == []
     assert findings.outcomes
     for spoil, (model, shown) in SPOILT.items():
         spoil(connection, stand.site().keys(model))
-        problems = check_all(stand, references, forgetful=False).problems
+        problems = check_all(stand, references, workload, forgetful=False).problems
         noticed = any(problem.startswith(model) and shown in problem for problem in problems)
         assert noticed, f"{spoil.__name__}: {problems}"
         restore(connection, whole)

@@ -99,6 +99,12 @@ def test_a_broker_that_does_not_answer_is_waited_for(endure: Endure) -> None:
     endure([fault("broker stopped", "broker-1")], seed=16)
 
 
+@pytest.mark.parametrize("state", ["stopped", "silent"])
+def test_a_schema_registry_that_is_unavailable_is_waited_for(state: str, endure: Endure) -> None:
+    faults = [fault(f"schema registry {state}", "registry"), fault("consumer killed", CONSUMERS[0], 0.2)]
+    endure(faults, seed=20)
+
+
 @pytest.mark.parametrize("name", ["all", CONSUMERS[0], SCHEDULERS[0]])
 def test_a_clock_that_was_ahead_changes_no_count(name: str, endure: Endure) -> None:
     endure([fault("clock half an hour ahead, then right again", name)], seed=17)

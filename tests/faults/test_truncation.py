@@ -57,7 +57,8 @@ def test_records_deleted_while_nobody_read_are_all_that_is_lost_and_are_counted(
     wait_for(stand.members[CONSUMERS[1]].ready, seconds=60, what="the second consumer up")
     left = {p: [r for r in of if r.offset < read[p] or r.offset >= firsts[p]] for p, of in records.items()}
     findings = Findings()
-    for model, expected in references_of(reference, left).models.items():
+    references = references_of(reference, left, workload, registry_url=stand.registry.url)
+    for model, expected in references.models.items():
         check_traffic(findings, read_facts(stand.site(), model), expected, stand.ends("predictions"))
     assert findings.problems == []
     lost = sum(firsts[p] - read[p] for p in firsts)

@@ -1,19 +1,24 @@
 """What a seed sends: predictions of two models, in disorder, and what people say to requests.
 
-Everything follows from the seed and an item's number, so that it can be asked for again at any time.
+Everything follows from the seed and an item's number, so that it can be asked for again at any time. Records
+are of all formats.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from record_formats import OF_ONE_KIND, ONE, SEVERAL, Row, Writing, Written
 
 from service.domain.messages import LabelRequest
+
+T = TypeVar("T")
 
 CLASSES = ("cat", "dog", "owl")
 REGIONS = ("north", "south", "west")
@@ -38,11 +43,23 @@ _CLOSING = 10**6
 _AGREE = 0.8
 """Share of the labels that are the class most people give an item."""
 
+_VERSION_ITEMS = 400
+"""Predictions after which producers use new schemas: consumers ask the registry again and again."""
+
+_MOST_ROWS = 6
+"""Predictions that may join another one in its record."""
+
+_SEVERAL, _TWICE, _DAMAGED, _SPOILT = 0.2, 0.05, 0.03, 0.03
+"""Shares of records: with several predictions, sent twice, not usable, with a bad prediction."""
+
 
 def gold_items() -> dict[str, dict[str, Any]]:
     """The rows of the file of gold items, by item."""
     rows = [json.loads(line) for line in GOLD_FILE.read_text(encoding="utf-8").splitlines()]
     return {row["item_id"]: row for row in rows}
+
+
+Headers = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True)
@@ -52,11 +69,13 @@ class Message:
     Attributes:
         key: of the record.
         value: of the record.
+        headers: of the record.
         wait_seconds: how long to wait before it is sent, from when it was thought of.
     """
 
     key: bytes
     value: bytes
+    headers: Headers = ()
     wait_seconds: float = 0.0
 
 
@@ -71,6 +90,15 @@ class Workload:
     def __init__(self, seed: int, *, began: float) -> None:
         self._seed = seed
         self._began = began
+        self._plain: dict[tuple[bytes, Headers], bytes | None] = {}
+
+    def plain(self, record: Any) -> bytes | None:
+        """Native JSON of the messages in a record that this workload has made; None if none can be used."""
+        return self._plain[record.value, tuple(record.headers)]
+
+    def _message(self, key: str, made: Written) -> Message:
+        self._plain[made.value, made.headers] = made.plain
+        return Message(key.encode(), made.value, made.headers)
 
     def _rng(self, *parts: object) -> random.Random:
         return random.Random(f"{self._seed}/{'/'.join(map(str, parts))}")
@@ -104,22 +132,25 @@ class Workload:
     def predictions(self, start: int, count: int) -> Iterator[Message]:
         """Records of some items: shuffled, some twice, some several in one record, and a few bad ones."""
         rng = self._rng("records", start)
-        numbers = list(range(start, start + count))
-        rng.shuffle(numbers)
-        while numbers:
-            number = numbers.pop()
-            key = f"item-{number:06d}".encode()
-            value = json.dumps(self.prediction(number)).encode()
-            case = rng.random()
-            if case < 0.01:
-                value = b'{"model": "sorter", '
-            elif case < 0.02:
-                value = json.dumps(self.prediction(number) | {"model": "unknown"}).encode()
-            elif case < 0.05 and numbers:
-                value = json.dumps([self.prediction(number), self.prediction(numbers.pop())]).encode()
-            yield Message(key, value)
-            if case > 0.95 and b'"time"' in value:  # else the two are of different times
-                yield Message(key, value)
+        waiting = [self.prediction(number) for number in range(start, start + count)]
+        rng.shuffle(waiting)
+        while waiting:
+            rows = [waiting.pop()]
+            writing = Writing("predictions", start // _VERSION_ITEMS, rng, is_damaged=rng.random() < _DAMAGED)
+            if rng.random() < _SEVERAL:
+                write = _choose(rng, SEVERAL)
+                rows += _taken(waiting, rows[0] if write in OF_ONE_KIND else None, rng.randint(1, _MOST_ROWS))
+                _spoil(rng, rows)
+                made = write(rows, writing)
+            else:
+                _spoil(rng, rows, {"model": "unknown"})
+                made = _choose(rng, ONE)(rows[0], writing)
+            message = self._message(rows[0]["item_id"], made)
+            yield message
+            if rng.random() < _TWICE and all(
+                "time" in row for row in rows
+            ):  # else the two are of different times
+                yield message
 
     def closing(self, partition: int) -> Message:
         """The last record of a partition, which has a prediction of each model.
@@ -128,7 +159,8 @@ class Workload:
         """
         numbers = enumerate((MODEL, PANEL), start=_CLOSING + 2 * partition)
         last = [self.prediction(number, model) for number, model in numbers]
-        return Message(b"closing", json.dumps(last).encode())
+        value = json.dumps(last).encode()
+        return self._message("closing", Written(value, plain=value))
 
     def true_class(self, item_id: str) -> str:
         """What an item is."""
@@ -155,6 +187,7 @@ class Workload:
         answer, mistaken = say("answer", truth), say("answer", wrong)
         stranger = request.model_copy(update={"request_id": f"unknown-{request.request_id}"})
         to_nobody = self._label(stranger, "answer", truth, nonce=1, annotator=by)
+        unreadable = self._label(request, "answer", truth, nonce=1, annotator=by, is_damaged=True)
         cases: list[tuple[float, list[Message]]] = [
             (0.44, [answer]),
             (0.06, [answer, answer]),
@@ -165,6 +198,7 @@ class Workload:
             (0.02, [say("skip", None), say("correction", truth, 2)]),
             (0.06, [_later(answer, LATE_ANSWER_SECONDS)]),
             (0.02, [to_nobody, answer]),
+            (0.03, [unreadable, answer]),
             (0.04, []),
             (0.04, rng.sample([answer, say("answer", truth, 2, spare)], 2)),
             (0.04, rng.sample([answer, say("answer", wrong, 2, spare)], 2)),
@@ -177,7 +211,14 @@ class Workload:
         return [_later(message, thinking) for message in said]
 
     def _label(
-        self, request: LabelRequest, kind: str, true_class: str | None, *, nonce: int, annotator: str
+        self,
+        request: LabelRequest,
+        kind: str,
+        true_class: str | None,
+        *,
+        nonce: int,
+        annotator: str,
+        is_damaged: bool = False,
     ) -> Message:
         label: dict[str, Any] = {
             "request_id": request.request_id,
@@ -189,7 +230,31 @@ class Workload:
         }
         if true_class is not None:
             label["true_class"] = true_class
-        return Message(request.item_id.encode(), json.dumps(label).encode())
+        rng = self._rng("format", is_damaged, *label.values())
+        version = int(request.item_id.rpartition("-")[2]) // _VERSION_ITEMS
+        writing = Writing("labels", version, rng, is_damaged=is_damaged)
+        return self._message(request.item_id, _choose(rng, ONE)(label, writing))
+
+
+def _choose(rng: random.Random, weighted: Sequence[tuple[float, T]]) -> T:
+    return rng.choices([one for _, one in weighted], [often for often, _ in weighted])[0]
+
+
+def _taken(waiting: list[Row], like: Row | None, most: int) -> list[Row]:
+    """Some of the rows that wait, which wait no longer; with a model, and of fields, that one row has."""
+    fit = [
+        row for row in waiting if like is None or (row["model"], row.keys()) == (like["model"], like.keys())
+    ]
+    for row in fit[:most]:
+        waiting.remove(row)
+    return fit[:most]
+
+
+def _spoil(rng: random.Random, rows: list[Row], *wrong: Row) -> None:
+    """Now and then make one row bad: its item, its class or probabilities, or in another way."""
+    unknown = {"predicted_class": "fox"} if "score" in rows[-1] else {"probabilities": [0.9, 0.9, 0.9]}
+    if rng.random() < _SPOILT:
+        rows[-1] = rows[-1] | rng.choice([{"item_id": "x" * 300}, unknown, *wrong])
 
 
 def _later(message: Message, seconds: float) -> Message:

@@ -1,8 +1,14 @@
-"""`make fuzz`: all decoders against a million inputs, or as many as RUNS says.
+"""`make fuzz`: every decoder against a million inputs, or as many as RUNS says.
 
-Steered by coverage where the extra `fuzz` is installed (its wheels are for Linux on x86-64), else drawn by
-a seeded generator. Prints how many inputs there were, how fast, and every input that broke a property;
-nothing is written to disk.
+    python tests/fuzz/run.py [DECODER ...]      # all of `targets.TARGETS` if none is named
+
+Each has a process of its own. Inputs are steered by coverage where the extra `fuzz` is installed (its wheels
+are for Linux on x86-64), else drawn by a seeded generator (FUZZER=seeded: also where it is installed). Prints
+how many inputs there were, how fast, and every input that broke a property (also after Ctrl-C); nothing is
+written to disk.
+
+Time is bounded for every input, and so is the memory of the process. That of one input in `_SAMPLED` is
+traced.
 """
 
 from __future__ import annotations
@@ -10,9 +16,12 @@ from __future__ import annotations
 import base64
 import os
 import random
+import resource
+import subprocess
 import sys
 import time
 import traceback
+import tracemalloc
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -20,91 +29,125 @@ try:
     import atheris
 except ImportError:
     atheris = None
+if os.environ.get("FUZZER") == "seeded":
+    atheris = None
 
-_WATCHED = ["consumers.formats", "json_mutators", "registered_values"]
+_WATCHED = ["consumers.formats"]
 with atheris.instrument_imports(include=_WATCHED) if atheris else nullcontext():
-    import json_mutators as mutators
-    from properties import decoders_agree_with_the_contract, decoders_stand, headers_stand
-    from registered_values import formats_stand, record
+    from json_mutators import Scripted
+    from targets import SLOW, TARGETS
 
 _MOST_FAILURES = 20
+_LONGEST_SCRIPT = 400
+_MOST_SECONDS = 1.0
+"""Of CPU time, for inputs of some kilobytes at most."""
+
+_SAMPLED = 200
+_MOST_BYTES = 8_388_608
+"""That an input may have allocated at any time: texts may be 64 KiB long, and are there in several forms."""
+
+_ADDRESSES = 4 << 30
+"""Bytes of address space for the whole process; allocations beyond fail, which is a finding."""
 
 
 class Run:
     """Counts inputs, and keeps those that broke a property."""
 
-    def __init__(self, runs: int) -> None:
+    def __init__(self, name: str, runs: int) -> None:
+        self._name = name
+        self._use: Callable[[Scripted], None] = TARGETS[name]
         self._runs = runs
         self._inputs = 0
         self._failures: dict[str, bytes] = {}
+        self._slowest = 0.0
+        self._largest = 0
         self._began = time.monotonic()
 
-    def take(self, data: bytes) -> None:
-        """Try one input; its first byte says how it is used."""
+    def warm_up(self) -> None:
+        """Take some inputs uncounted."""
+        for size in range(0, _LONGEST_SCRIPT, 4):
+            self._use(Scripted(random.Random(size).randbytes(size)))
+        self._began = time.monotonic()
+
+    def take(self, script: bytes) -> None:
+        """Try one input."""
         self._inputs += 1
-        kind, rest = (data[0] if data else 0), data[1:]
+        is_traced = self._inputs % _SAMPLED == 0
+        if is_traced:
+            tracemalloc.start()
+        began = time.process_time()
         try:
-            _USES[kind % len(_USES)](rest)
+            self._use(Scripted(script))
+            self._check_bounds(time.process_time() - began, is_traced=is_traced)
         except Exception as error:  # noqa: BLE001 - whatever escapes is a finding
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            self._failures.setdefault(f"{type(error).__name__} at {where.filename}:{where.lineno}", data)
+            places = traceback.extract_tb(error.__traceback__)
+            where = f"{places[-1].filename}:{places[-1].lineno}"
+            self._failures.setdefault(f"{type(error).__name__} at {where}: {str(error)[:200]}", script)
+        finally:
+            if is_traced:
+                tracemalloc.stop()
         if self._inputs >= self._runs or len(self._failures) >= _MOST_FAILURES:
             self.report()
+
+    def _check_bounds(self, seconds: float, *, is_traced: bool) -> None:
+        if is_traced:
+            peak = tracemalloc.get_traced_memory()[1]
+            self._largest = max(self._largest, peak)
+            assert peak < _MOST_BYTES, f"{peak} bytes"
+        else:
+            self._slowest = max(self._slowest, seconds)
+            assert seconds < _MOST_SECONDS, "slow"
 
     def report(self) -> None:
         """Tell the result and end the process: the fuzzer's own loop never returns."""
         seconds = time.monotonic() - self._began
-        print(f"{self._inputs} inputs in {seconds:.0f} s, {self._inputs / seconds:.0f} a second")
+        print(
+            f"{self._name}: {self._inputs} inputs in {seconds:.0f} s, {self._inputs / seconds:.0f} a second; "
+            f"slowest {self._slowest * 1e3:.0f} ms of CPU, most memory {self._largest >> 10} KiB; "
+            f"{len(self._failures)} different failures"
+        )
         for what, data in self._failures.items():
             print(f"failure: {what}: {base64.b64encode(data).decode()}")
-        print(f"{len(self._failures)} different failures")
         sys.stdout.flush()
         os._exit(1 if self._failures else 0)
 
 
-def _mutated(script: bytes) -> None:
-    decoders_stand(mutators.value(mutators.Scripted(script)))
-
-
-def _compared(script: bytes) -> None:
-    decoders_agree_with_the_contract(mutators.damaged(mutators.Scripted(script[32:]), _message(script)))
-
-
-def _message(script: bytes) -> bytes:
-    return mutators.message(mutators.Scripted(script[:32]))
-
-
-def _compared_raw(value: bytes) -> None:
-    decoders_stand(value)
-    decoders_agree_with_the_contract(value)
-
-
-def _headers(script: bytes) -> None:
-    headers_stand(mutators.headers(mutators.Scripted(script)))
-
-
-def _formats(script: bytes) -> None:
-    formats_stand(record(mutators.Scripted(script[:40]), script[40:]))
-
-
-_USES: list[Callable[[bytes], None]] = [
-    *(_mutated, _compared, _mutated, _compared, _compared_raw, _headers),
-    *(_formats, _formats),
-]
-
-
-def main() -> None:
-    """Fuzz until enough inputs were tried."""
-    run = Run(int(os.environ.get("RUNS", "1000000")))
-    seed = os.environ.get("SEED", "1")
+def _fuzz(name: str) -> None:
+    """Fuzz one decoder until enough inputs were tried."""
+    runs = max(1, int(os.environ.get("RUNS", "1000000")) // SLOW.get(name, 1))
+    run, seed = Run(name, runs), os.environ.get("SEED", "1")
+    # Imports, and schemas that are compiled, take longer than any input may.
+    run.warm_up()
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     if atheris is None:
-        rng = random.Random(seed)
-        while True:
-            run.take(rng.randbytes(rng.randrange(200)))
-    options = [f"-seed={seed}", "-max_len=200", "-timeout=20", "-rss_limit_mb=2048", "-verbosity=0"]
+        rng = random.Random(f"{name}/{seed}")
+        try:
+            while True:
+                run.take(rng.randbytes(rng.randrange(_LONGEST_SCRIPT)))
+        except KeyboardInterrupt:
+            run.report()
+    options = [
+        f"-seed={seed}",
+        f"-max_len={_LONGEST_SCRIPT}",
+        "-len_control=0",
+        "-timeout=20",
+        "-verbosity=0",
+    ]
     atheris.Setup([sys.argv[0], *options], run.take)
     atheris.Fuzz()
 
 
+def main(names: list[str]) -> int:
+    """Fuzz some decoders, or all; the exit code."""
+    if unknown := [name for name in names if name not in TARGETS]:
+        print(f"no decoder has the name {', '.join(unknown)}; those that have one: {', '.join(TARGETS)}")
+        return 2
+    if len(names) == 1:
+        _fuzz(names[0])
+    command = [sys.executable, __file__]
+    codes = [subprocess.run([*command, name], check=False).returncode for name in names or TARGETS]
+    return max(map(abs, codes))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

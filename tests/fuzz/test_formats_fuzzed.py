@@ -1,32 +1,50 @@
-"""Values of a registry, mappings and events, given what broken producers and attackers send."""
+"""Decoders of every format, given what broken producers and attackers send: a fast part of `make fuzz`."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import json_mutators as mutators
 import pytest
+from arrow_streams import table_of, written
+from decoder_properties import MESSAGE_BYTES, columns_are_like_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from registered_values import Record, formats_stand, framed, record
+from targets import SLOW, TARGETS, Record
 
-quickly = settings(derandomize=True, max_examples=300)
+from consumers.formats.arrow import arrow_rows
+from consumers.formats.records import DecodedColumns, decode_parts, decode_records
 
-
-@quickly
-@given(script=st.binary(max_size=120), rest=st.binary(max_size=200))
-def test_any_record_is_taken_or_refused_for_a_reason(script: bytes, rest: bytes) -> None:
-    formats_stand(record(mutators.Scripted(script), rest))
+FAST = [name for name in TARGETS if name not in SLOW]
 
 
-@quickly
-@given(number=st.sampled_from([1, 2, 5, 6]), content=st.binary(max_size=200))
-def test_any_content_of_a_schema_is_taken_or_refused_for_a_reason(number: int, content: bytes) -> None:
-    formats_stand(Record(framed(number, content), []))
+@pytest.mark.parametrize("name", FAST)
+def test_any_input_is_taken_or_refused_for_a_reason(name: str) -> None:
+    @settings(derandomize=True, max_examples=200)
+    @given(script=st.binary(max_size=300))
+    def stands(script: bytes) -> None:
+        TARGETS[name](mutators.Scripted(script))
+
+    stands()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_thousands_of_records_are_taken_or_refused_for_a_reason(seed: int) -> None:
-    chooser, rng = mutators.Seeded(seed), random.Random(seed)
-    for _ in range(1_000):
-        formats_stand(record(chooser, rng.randbytes(rng.randrange(60))))
+@pytest.mark.parametrize("name", TARGETS)
+def test_many_inputs_are_taken_or_refused_for_a_reason(name: str) -> None:
+    rng = random.Random(name)
+    for _ in range(1_000 // SLOW.get(name, 1) + 5):
+        TARGETS[name](mutators.Scripted(rng.randbytes(300)))
+
+
+@pytest.mark.parametrize("changed", ["scores", "times", "model"])
+def test_columns_that_differ_from_rows_are_noticed(changed: str) -> None:
+    stream = written(table_of(mutators.BASES[:1]))
+    (part,) = decode_parts([Record(stream, [])], message_bytes=MESSAGE_BYTES, formats=[arrow_rows])
+    rows = decode_records([Record(stream, [])], message_bytes=MESSAGE_BYTES, formats=[arrow_rows])
+    assert isinstance(part, DecodedColumns)
+    columns_are_like_rows([part], rows)
+    columns = part.predictions
+    other = {"scores": columns.scores / 2, "times": columns.scores, "model": "n"}
+    wrong = replace(part, predictions=replace(columns, **{changed: other[changed]}))
+    with pytest.raises(AssertionError, match="columns differ"):
+        columns_are_like_rows([wrong], rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,8 +103,8 @@ NESTED = {
 }
 
 
-def test_an_existing_topic_of_nested_avro_is_consumed_by_a_mapping_alone(
-    deploy: Deploy, registry: Apicurio
+def test_an_existing_topic_of_nested_avro_is_sampled_and_consumed_by_a_mapping_alone(
+    deploy: Deploy, registry: Apicurio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployment = deploy()
     mapping = {
@@ -119,9 +120,28 @@ def test_an_existing_topic_of_nested_avro_is_consumed_by_a_mapping_alone(
         avro(NESTED, {"case": {"id": at, "region": "north"}, "spread": spread}, number=number)
         for at in range(20)
     ]
-    with deployment.process("consume", "predictions") as process:
-        send(deployment, values)
+    bear = {"case": {"id": 20, "region": "north"}, "spread": spread | {"bear": 0.0}}
+    send(deployment, [*values, avro(NESTED, bear, number=number), values[0][:-1], framed(900_000, b"")])
+    monkeypatch.setenv("COLUMNS", "160")
+    shown = deployment.run_command("check", "--sample").stdout
+    assert "sample of the newest 23 records" in shown
+    assert "20 predictions, 3 refused" in shown
+    for why in (
+        "1 invalid_probabilities, such as record {}: probabilities: the names must be those of the model's",
+        "1 malformed_record, such as record {}: the value does not fit its Avro schema",
+        "1 unknown_schema, such as record {}: the registry has no schema 900000",
+    ):
+        before, after = why.split("{}")
+        assert re.search(f"{before}\\S+{re.escape(after)}", shown), why
+    with deployment.process("run") as process:
         wait_for_predictions(deployment, process, 20)
+        wait_for(
+            lambda: all(
+                refused(process, reason) == 1 for reason in ("invalid_probabilities", "unknown_schema")
+            ),
+            seconds=20,
+            what="dead letters",
+        )
 
 
 def test_nothing_is_lost_while_the_registry_does_not_answer(deploy: Deploy, registry: Apicurio) -> None:

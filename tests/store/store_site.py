@@ -91,11 +91,13 @@ class Site:
         bounds: Mapping[str, Any] | None = None,
         pause_window: int = 1_000,
         vendors: Mapping[str, Any] | None = None,
+        kafka: Mapping[str, Any] | None = None,
     ) -> None:
         self.connection = connection
         self.settings = Settings.model_validate(
             {
                 "redis": {"prefix": connection.prefix},
+                "kafka": dict(kafka or {}),
                 # Streams of these tests are dated as it suits them.
                 "bounds": {"lateness_hours": None, **(bounds or {})},
                 "models": dict(models),

@@ -9,7 +9,6 @@ import pytest
 from store_site import Site, assert_same_facts, message, record
 
 from consumers.formats.native import decode_label
-from service.config.settings import Settings
 from service.store.connection import Connection
 
 MODELS: dict[str, Any] = {
@@ -29,10 +28,7 @@ MAPPING = {
 
 
 def site(connection: Connection, name: str, **kafka: Any) -> Site:
-    made = Site(Connection(connection.client, f"{connection.prefix}{name}"), MODELS)
-    content = made.settings.model_dump() | {"kafka": made.settings.kafka.model_dump() | kafka}
-    made.settings = Settings.model_validate(content)
-    return made
+    return Site(Connection(connection.client, f"{connection.prefix}{name}"), MODELS, kafka=kafka)
 
 
 @pytest.fixture
