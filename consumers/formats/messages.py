@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from consumers.formats.decode_errors import guarded
-from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, RecordMapper, encode_native, finite
+from consumers.formats.mapping import FIRST_SECOND, LAST_SECOND, Mapper, encode_native, finite
 from consumers.formats.native import ABSENT, EVENTS, EventArray, Headers, attempt, check_event, event_time
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
@@ -64,7 +64,7 @@ class TopicMessages:
         event_type: str,
         *,
         registered: RegisteredValues | None = None,
-        mapper: RecordMapper | None = None,
+        mapper: Mapper | None = None,
         formats: Sequence[Callable[[Headers, bytes], bytes | None]] = (),
     ) -> None:
         self._event_type = event_type

@@ -33,7 +33,9 @@ MOST_WRITTEN = 64
 """How many times as long as a response its rows may be when written out, by what they share."""
 
 
-class _Response(msgspec.Struct, gc=False):
+class Response(msgspec.Struct, gc=False):
+    """A parsed response; its tensors are not checked yet."""
+
     model_name: Name
     outputs: list[Tensor]
     id: str | None = None
@@ -41,7 +43,7 @@ class _Response(msgspec.Struct, gc=False):
     model: msgspec.Raw = ABSENT
 
 
-_decode_response = msgspec.json.Decoder(_Response).decode
+_decode_response = msgspec.json.Decoder(Response).decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_string = msgspec.json.Decoder(str).decode
 _encode = msgspec.json.Encoder().encode
@@ -52,16 +54,14 @@ class OpenInference:
 
     Args:
         tensors: names of tensors by model and field, where they differ from the field's name.
-        any_model: whether other models are read too, by tensors with the names of fields; else they are
-            refused.
+        others: the same by field for all other models; None if these are refused.
     """
 
-    def __init__(self, tensors: Mapping[str, Mapping[Any, str]], *, any_model: bool = False) -> None:
-        self._others: dict[str, str] | None = {field: field for field in TENSOR_RULES} if any_model else None
-        self._fields: dict[str, dict[str, str]] = {
-            model: {names.get(field, field): field for field in TENSOR_RULES}
-            for model, names in tensors.items()
-        }
+    def __init__(
+        self, tensors: Mapping[str, Mapping[Any, str]], *, others: Mapping[Any, str] | None = None
+    ) -> None:
+        self._others = None if others is None else _fields(others)
+        self._fields = {model: _fields(names) for model, names in tensors.items()}
 
     def __call__(self, headers: Headers, value: bytes) -> bytes | None:
         """The rows of a record's response as a native array; None if it is not meant as a response.
@@ -69,23 +69,10 @@ class OpenInference:
         Raises:
             BadMessage: it is meant as a response, but none of its rows is usable.
         """
-        declared = _is_declared(headers)
-        if declared is None and b'"model_name"' in value and b'"outputs"' in value:
-            check_event(headers, PREDICTION_TYPE)
-        elif not declared:
-            return None
-        response: _Response | BadMessage = attempt(_decode_response, value)
-        if isinstance(response, BadMessage):
-            if response.reason == "malformed_json" and b'"binary_data_size"' in value:
-                raise binary_data_error("outputs")
-            if declared or _claims_to_be_response(value):
-                raise response
-            return None
-        if not declared and response.model is not ABSENT:
-            return None
-        return _rows(response, self._columns(response), value_bytes=len(value))
+        response = parse_response(headers, value)
+        return None if response is None else _rows(response, self._columns(response), value_bytes=len(value))
 
-    def _columns(self, response: _Response) -> dict[str, Column]:
+    def _columns(self, response: Response) -> dict[str, Column]:
         """Tensors that are fields of predictions, by field."""
         names = self._fields.get(response.model_name, self._others)
         if names is None:
@@ -107,7 +94,35 @@ class OpenInference:
         return fields
 
 
-def _rows(response: _Response, fields: Mapping[str, Column], *, value_bytes: int) -> bytes:
+def _fields(names: Mapping[Any, str]) -> dict[str, str]:
+    """Fields by the name of their tensor."""
+    return {names.get(field, field): field for field in TENSOR_RULES}
+
+
+def parse_response(headers: Headers, value: bytes) -> Response | None:
+    """The response in a record; None if it is not meant as one.
+
+    Raises:
+        BadMessage: it is meant as a response, and cannot be read.
+    """
+    declared = _is_declared(headers)
+    if declared is None and b'"model_name"' in value and b'"outputs"' in value:
+        check_event(headers, PREDICTION_TYPE)
+    elif not declared:
+        return None
+    response: Response | BadMessage = attempt(_decode_response, value)
+    if isinstance(response, BadMessage):
+        if response.reason == "malformed_json" and b'"binary_data_size"' in value:
+            raise binary_data_error("outputs")
+        if declared or _claims_to_be_response(value):
+            raise response
+        return None
+    if not declared and response.model is not ABSENT:
+        return None
+    return response
+
+
+def _rows(response: Response, fields: Mapping[str, Column], *, value_bytes: int) -> bytes:
     shared = _shared_attributes(response.parameters or {})
     attributes = _attributes(response.outputs, shared)
     count, *others = {each.shape[0] for each in (*fields.values(), *attributes.values())}
