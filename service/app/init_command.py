@@ -15,6 +15,7 @@ from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, chosen_forma
 from service.app.files.rows import Table
 from service.app.files_command import is_read_once
 from service.app.init_parser import COLUMN_OPTIONS
+from service.app.own_command import own_command
 from service.app.plain_text import plain
 from service.app.proposal.commented_yaml import commented
 from service.app.proposal.heading import heading
@@ -63,7 +64,8 @@ def initialise(options: argparse.Namespace) -> int:
         return 0
     with options.output.open("x", encoding="utf-8") as handle:
         handle.write(text)
-    print(f"{options.output}: written; read its comments, then `credence check --config {options.output}`")
+    check = f"{own_command()} check --config {options.output}"
+    print(f"{options.output}: written; read its comments, then `{check}`")
     return 0
 
 
