@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -39,6 +39,23 @@ class _Record:
         self.value = value
         self.headers = headers
         self.key = key
+
+
+class Mapper(Protocol):
+    """Makes an object of a record of another shape."""
+
+    def native(self, value: Any, headers: Headers, key: bytes | None) -> dict[str, Any]:
+        """What is in a record, given its decoded value, its headers and its key."""
+
+
+class WholeRecord:
+    """Leaves a record as it is, so that somebody can look for fields in it."""
+
+    def native(self, value: Any, headers: Headers, key: bytes | None) -> dict[str, Any]:
+        """All parts of a record that paths begin at; without what is not text in its headers and key."""
+        texts = {name: text for name, content in headers or () if (text := _text(content)) is not _ABSENT}
+        whole = {"value": value, "headers": texts, "key": _text(key)}
+        return {name: part for name, part in whole.items() if part is not _ABSENT}
 
 
 class RecordMapper:

@@ -15,7 +15,7 @@ import msgspec
 
 from consumers.formats.decode_errors import guarded
 from consumers.formats.event_headers import EVENTS, Headers, check_event, event_time
-from consumers.formats.mapping import RecordMapper, encode_native, finite
+from consumers.formats.mapping import Mapper, encode_native, finite
 from consumers.formats.native import ABSENT, EventArray, attempt
 from consumers.formats.registered import RegisteredValues, is_registered
 from service.domain.errors import BadMessage
@@ -65,7 +65,7 @@ class TopicMessages:
         event_type: str,
         *,
         registered: RegisteredValues | None = None,
-        mapper: RecordMapper | None = None,
+        mapper: Mapper | None = None,
         formats: Sequence[Callable[[Headers, bytes], bytes | None]] = (),
     ) -> None:
         self._event_type = event_type

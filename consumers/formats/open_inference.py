@@ -15,37 +15,22 @@ from typing import Any
 
 import msgspec
 
-from consumers.formats.event_headers import Headers, check_event, is_event
-from consumers.formats.native import ABSENT, Name, attempt
+from consumers.formats.event_headers import Headers, is_event
+from consumers.formats.inference_response import Response, parse_response
+from consumers.formats.native import attempt
 from consumers.formats.response_columns import ResponseRows, check_item_ids, values_of
-from consumers.formats.tensors import ATTRIBUTE, Column, Tensor, binary_data_error, column
+from consumers.formats.tensors import ATTRIBUTE, Column, Tensor, column
 from service.domain.errors import BadMessage
-from service.domain.messages import MOST_ATTRIBUTES, PREDICTION_TYPE
+from service.domain.messages import LONGEST_NAME, MOST_ATTRIBUTES
 from service.domain.open_inference import (
     ATTRIBUTE_PREFIX,
-    RESPONSE_CLOUDEVENTS_VERSIONS,
-    RESPONSE_TYPES,
     TENSOR_RULES,
 )
 
-_EVENT_TYPES = frozenset(name.encode() for name in RESPONSE_TYPES)
-_EVENT_VERSIONS = frozenset(version.encode() for version in RESPONSE_CLOUDEVENTS_VERSIONS)
-
-_LONGEST_NAME = 128
 MOST_WRITTEN = 64
 """How many times as long as a response its rows may be when written out, by what they share."""
 
 
-class _Response(msgspec.Struct, gc=False):
-    model_name: Name
-    outputs: list[Tensor]
-    id: str | None = None
-    parameters: dict[str, msgspec.Raw] | None = None
-    model: msgspec.Raw = ABSENT
-
-
-_decode_response = msgspec.json.Decoder(_Response).decode
-_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_string = msgspec.json.Decoder(str).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -55,16 +40,14 @@ class OpenInference:
 
     Args:
         tensors: names of tensors by model and field, where they differ from the field's name.
-        any_model: whether other models are read too, by tensors with the names of fields; else they are
-            refused.
+        others: the same by field for all other models; None if these are refused.
     """
 
-    def __init__(self, tensors: Mapping[str, Mapping[Any, str]], *, any_model: bool = False) -> None:
-        self._others: dict[str, str] | None = {field: field for field in TENSOR_RULES} if any_model else None
-        self._fields: dict[str, dict[str, str]] = {
-            model: {names.get(field, field): field for field in TENSOR_RULES}
-            for model, names in tensors.items()
-        }
+    def __init__(
+        self, tensors: Mapping[str, Mapping[Any, str]], *, others: Mapping[Any, str] | None = None
+    ) -> None:
+        self._others = None if others is None else _fields(others)
+        self._fields = {model: _fields(names) for model, names in tensors.items()}
 
     def __call__(self, headers: Headers, value: bytes) -> bytes | None:
         """The rows of a record's response as a native array; None if it is not meant as a response.
@@ -72,7 +55,7 @@ class OpenInference:
         Raises:
             BadMessage: it is meant as a response, but none of its rows is usable.
         """
-        response = _response(headers, value)
+        response = parse_response(headers, value)
         return None if response is None else self._table(response, len(value)).as_json()
 
     def rows(self, headers: Headers, value: bytes) -> ResponseRows | None:
@@ -81,7 +64,7 @@ class OpenInference:
         Raises:
             BadMessage: as above.
         """
-        if is_event(headers) or (response := _response(headers, value)) is None:
+        if is_event(headers) or (response := parse_response(headers, value)) is None:
             return None
         try:
             rows = self._table(response, len(value)).as_rows()
@@ -89,13 +72,13 @@ class OpenInference:
             return None
         return rows if rows.count else None
 
-    def _table(self, response: _Response, value_bytes: int) -> _Table:
+    def _table(self, response: Response, value_bytes: int) -> _Table:
         shared = _shared_attributes(response.parameters or {})
         table = _Table(response, self._columns(response), shared, _attributes(response.outputs, shared))
         table.check(value_bytes)
         return table
 
-    def _columns(self, response: _Response) -> dict[str, Column]:
+    def _columns(self, response: Response) -> dict[str, Column]:
         """Tensors that are fields of predictions, by field."""
         names = self._fields.get(response.model_name, self._others)
         if names is None:
@@ -117,6 +100,11 @@ class OpenInference:
         return fields
 
 
+def _fields(names: Mapping[Any, str]) -> dict[str, str]:
+    """Fields by the name of their tensor."""
+    return {names.get(field, field): field for field in TENSOR_RULES}
+
+
 @dataclass(frozen=True)
 class _Table:
     """What is used of a response.
@@ -127,7 +115,7 @@ class _Table:
         attributes: tensors that are attributes, by name.
     """
 
-    response: _Response
+    response: Response
     fields: Mapping[str, Column]
     shared: Mapping[str, str]
     attributes: Mapping[str, Column]
@@ -210,52 +198,6 @@ def _attribute_parts(
     return [*parts, repeat(before + b"}}")]
 
 
-def _is_declared(headers: Headers) -> bool | None:
-    """Whether a record's CloudEvents type is that of a response; None if it has no type.
-
-    Raises:
-        BadMessage: it is, in an unsupported version of CloudEvents.
-    """
-    values = dict(headers)
-    if values.get("ce_type") not in _EVENT_TYPES:
-        return False if "ce_type" in values else None
-    if "ce_specversion" in values and values["ce_specversion"] not in _EVENT_VERSIONS:
-        known = " or ".join(RESPONSE_CLOUDEVENTS_VERSIONS)
-        raise BadMessage("unsupported_event", f"ce_specversion of a response must be {known}")
-    return True
-
-
-def _response(headers: Headers, value: bytes) -> _Response | None:
-    """The response in a record; None if it is not meant as one.
-
-    Raises:
-        BadMessage: it is meant as one, but is none.
-    """
-    declared = _is_declared(headers)
-    if declared is None and b'"model_name"' in value and b'"outputs"' in value:
-        check_event(headers, PREDICTION_TYPE)
-    elif not declared:
-        return None
-    response: _Response | BadMessage = attempt(_decode_response, value)
-    if isinstance(response, BadMessage):
-        if response.reason == "malformed_json" and b'"binary_data_size"' in value:
-            raise binary_data_error("outputs")
-        if declared or _claims_to_be_response(value):
-            raise response
-        return None
-    return None if not declared and response.model is not ABSENT else response
-
-
-def _claims_to_be_response(value: bytes) -> bool:
-    """Whether an object is meant as a response, even if it is invalid."""
-    fields = attempt(_decode_object, value)
-    return (
-        not isinstance(fields, BadMessage)
-        and "model" not in fields
-        and {"model_name", "outputs"} <= fields.keys()
-    )
-
-
 def _shared_attributes(parameters: Mapping[str, msgspec.Raw]) -> dict[str, str]:
     shared = {}
     for name, text in parameters.items():
@@ -282,6 +224,6 @@ def _attributes(tensors: Sequence[Tensor], shared: Mapping[str, str]) -> dict[st
 
 def _attribute_name(tensor: str) -> str:
     name = tensor.removeprefix(ATTRIBUTE_PREFIX)
-    if not 1 <= len(name) <= _LONGEST_NAME:
-        raise BadMessage("invalid_field", f"attributes: a name must have 1 to {_LONGEST_NAME} characters")
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadMessage("invalid_field", f"attributes: a name must have 1 to {LONGEST_NAME} characters")
     return name

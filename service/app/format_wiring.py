@@ -8,10 +8,10 @@ from typing import Any
 
 from consumers.formats.arrow import arrow_rows
 from consumers.formats.mapped_topic import MappedTopic
-from consumers.formats.mapping import RecordMapper
+from consumers.formats.mapping import RecordMapper, WholeRecord
 from consumers.formats.messages import TopicMessages
 from consumers.formats.open_inference import OpenInference
-from consumers.formats.records import Formats
+from consumers.formats.records import Format, Formats
 from consumers.formats.registered import RegisteredValues
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
@@ -22,16 +22,18 @@ from service.kafka.schema_registry import SchemaRegistry
 _PACKAGES = ("fastavro", "google.protobuf", "grpc_tools")
 
 
-def prediction_formats(settings: Settings, *, any_model: bool = False) -> Formats:
+def prediction_formats(settings: Settings, *, responses: Format | None = None) -> Formats:
     """How records of predictions are read besides native ones.
 
-    With `any_model`, inference responses of models that are not configured are read too.
+    Args:
+        settings: with the registry, the mapping and the models.
+        responses: how inference responses are read; None for those of the configured models.
 
     Raises:
         ConfigurationError: a file of the schema registry cannot be used, or a package is not installed.
     """
-    tensors = {name: model.tensors for name, model in settings.models.items()}
-    responses = OpenInference(tensors, any_model=any_model)
+    if responses is None:
+        responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
     mapping = settings.kafka.mapping
     registered = _registered(settings)
     if mapping is not None:
@@ -39,6 +41,18 @@ def prediction_formats(settings: Settings, *, any_model: bool = False) -> Format
         return MappedTopic(TopicMessages(PREDICTION_TYPE, registered=registered, mapper=mapper).rewrite)
     messages = TopicMessages(PREDICTION_TYPE, registered=registered, formats=[responses])
     return [arrow_rows, messages, responses]
+
+
+def record_reader(settings: Settings) -> Callable[[Any], bytes]:
+    """What gives the content of a record of predictions as JSON, of a registry or in an event as well.
+
+    It is an object of its `value`, `headers` and `key`; or an array of these, of a batch of events. A native
+    event is as it is.
+
+    Raises:
+        ConfigurationError: as `prediction_formats`.
+    """
+    return TopicMessages(PREDICTION_TYPE, registered=_registered(settings), mapper=WholeRecord()).rewrite
 
 
 def label_text(settings: Settings) -> Callable[[Any], bytes]:

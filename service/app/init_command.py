@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from service.app.files.opening import READ_AT_ONCE, STANDARD_INPUT, chosen_format, open_rows
 from service.app.files.rows import Table
 from service.app.files_command import is_read_once
 from service.app.init_parser import COLUMN_OPTIONS
+from service.app.own_command import own_command
 from service.app.plain_text import plain
 from service.app.proposal.commented_yaml import commented
 from service.app.proposal.heading import heading
+from service.app.proposal.kafka_entries import Place
 from service.app.proposal.profile import Profile, profile_rows
 from service.app.proposal.propose import Proposal, Wishes, propose
 from service.config.bounds import Bounds
@@ -31,6 +35,9 @@ ROW_BYTES = 4 * Bounds().message_bytes
 
 _NEWEST_RECORDS = 10_000
 
+_OF_REGISTRY = {"url", "username", "ca_file", "token_file"}
+"""Settings of the schema registry that a configuration may show."""
+
 
 def initialise(options: argparse.Namespace) -> int:
     """Print or write a configuration for a file or a topic.
@@ -40,37 +47,46 @@ def initialise(options: argparse.Namespace) -> int:
         UnusableFileError: the file cannot be read, or has no predictions.
         Unavailable: Kafka does not answer, or refuses.
     """
-    if (options.file is None) == (options.topic is None):
-        raise misuse("FILE", "name a file, or a topic with --topic: one of the two")
+    if options.file is None and options.topic is None:
+        raise misuse("FILE", "name a file, or a topic with --topic")
     if options.output is not None and options.output.exists():
         raise misuse("--output", f"{plain(str(options.output))} exists; name another file, or remove it")
     if options.topic is None:
         wishes = wishes_of(options)
         profile = profile_file(options)
     else:
-        settings = _connection(options.bootstrap_servers)
-        wishes = replace(
-            wishes_of(options),
-            servers=settings.kafka.bootstrap_servers,
-            topic=None if options.topic == settings.kafka.topics.predictions else options.topic,
-        )
-        profile = _profile_topic(options, settings)
+        profile, wishes = _sampled_topic(options, _connection(options.bootstrap_servers))
     proposal = propose(profile, wishes)
-    text = configuration_text(profile, proposal, options, config=str(options.output or "credence.yaml"))
+    config = str(options.output or "credence.yaml")
+    text = configuration_text(profile, proposal, options, config=config, topic=options.topic)
     if options.output is None:
         print(text, end="")
         return 0
     with options.output.open("x", encoding="utf-8") as handle:
         handle.write(text)
-    print(f"{options.output}: written; read its comments, then `credence check --config {options.output}`")
+    check = f"{own_command()} check --config {options.output}"
+    print(f"{options.output}: written; read its comments, then `{check}`")
     return 0
 
 
 def configuration_text(
-    profile: Profile, proposal: Proposal, options: argparse.Namespace, *, config: str
+    profile: Profile,
+    proposal: Proposal,
+    options: argparse.Namespace,
+    *,
+    config: str,
+    topic: str | None = None,
 ) -> str:
-    """The commented YAML of a proposal that is to be saved as `config`."""
-    above = heading(profile, proposal, path=options.file, config=config, given=reading_options(options))
+    """The commented YAML of a proposal that is to be saved as `config`; of records of a topic, or a file."""
+    path = options.file if topic is None else None
+    above = heading(
+        profile,
+        proposal,
+        path=path,
+        config=config,
+        given=reading_options(options),
+        parts="of records in equal parts from all partitions" if options.file is None else "of its lines",
+    )
     text = commented(proposal.entries, heading=above)
     # Read back as every command reads it.
     settings_of(parse_document(text, "the proposal"), "the proposal", {})
@@ -95,7 +111,7 @@ def wishes_of(options: argparse.Namespace) -> Wishes:
         detect=options.detect,
         min_accuracy=options.min_accuracy,
         labels_per_day=options.labels_per_day,
-        servers=options.bootstrap_servers,
+        place=Place(options.bootstrap_servers),
     )
 
 
@@ -128,37 +144,65 @@ def profile_file(
         return _profile(prepare(table), source, options, most_rows=options.records)
 
 
-def _profile_topic(options: argparse.Namespace, settings: Settings) -> Profile:
-    """The profile of the newest records of a topic."""
-    # Files need no client of Kafka.
-    from service.app.format_wiring import prediction_formats  # noqa: PLC0415
-    from service.app.proposal.topic_sample import topic_table  # noqa: PLC0415
+def _sampled_topic(options: argparse.Namespace, settings: Settings) -> tuple[Profile, Wishes]:
+    """The profile of the newest records of a topic, and the wishes with what is known of it."""
+    # Files of rows need no client of Kafka.
+    from service.app.proposal.topic_shape import sample_of  # noqa: PLC0415
+
+    wishes = wishes_of(options)
+    registry = settings.kafka.schema_registry
+    with _records(options, settings) as (source, batches):
+        sample = sample_of(batches, settings, model=options.model, given=wishes.columns, source=source)
+        table = Table(None, sample.rows, unit=sample.unit)
+        profile = _profile(table, source, options, most_rows=None, model_column=sample.model_column)
+    place = Place(
+        settings.kafka.bootstrap_servers,
+        options.topic,
+        {} if registry is None else registry.model_dump(include=_OF_REGISTRY, exclude_defaults=True),
+        sample.tensors,
+    )
+    # Tensors that the user names are columns of the fields themselves.
+    columns = wishes.columns if sample.tensors is None else {}
+    return replace(profile, records=sample.records), replace(wishes, columns=columns, place=place)
+
+
+@contextmanager
+def _records(
+    options: argparse.Namespace, settings: Settings
+) -> Iterator[tuple[str, Iterable[Sequence[Any]]]]:
+    """What the records of a topic are read from, and these in batches."""
+    if options.file is not None:
+        from service.app.proposal.dumped_records import dumped_records  # noqa: PLC0415
+
+        path = Path(options.file)
+        yield str(path), dumped_records(path, options.records, settings.bounds.message_bytes)
+        return
+    from service.app.proposal.topic_sample import newest_records  # noqa: PLC0415
     from service.kafka.clients import build_reader  # noqa: PLC0415
 
     # The client logs each of its attempts; the command itself says what failed.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
     records = options.records or _NEWEST_RECORDS
     with closing(build_reader(settings.kafka)) as reader:
-        table = topic_table(
-            reader,
-            options.topic,
-            records=records,
-            message_bytes=settings.bounds.message_bytes,
-            formats=prediction_formats(settings, any_model=True),
-        )
-        return _profile(
-            table, f"the newest {records:,} records of topic {options.topic}", options, most_rows=None
-        )
+        source = f"the newest {records:,} records of topic {options.topic}"
+        yield source, newest_records(reader, options.topic, records)
 
 
-def _profile(table: Table, source: str, options: argparse.Namespace, *, most_rows: int | None) -> Profile:
+def _profile(
+    table: Table,
+    source: str,
+    options: argparse.Namespace,
+    *,
+    most_rows: int | None,
+    model_column: str = "model",
+) -> Profile:
     column = options.model_column
     return profile_rows(
         table,
         source,
         most_rows=most_rows,
         model=options.model,
-        model_column="model" if column is None else column,
+        model_column=model_column if column is None else column,
     )
 
 

@@ -40,6 +40,11 @@ for an option instead of guessing. Every other column is an attribute, unless it
 every row, mostly empty, a number with more than 20 values, long text, or has more than 1,000 values. The
 comments say which were left out.
 
+Records of a topic may have another shape: nested JSON, data of CloudEvents, or values of a schema registry.
+The configuration then has a mapping (kafka.mapping), with paths such as $.output.label as columns. Of
+inference responses it says which tensors are which fields. FILE with --topic has such records, one JSON value
+per line, as `kcat -C` prints them.
+
 Kafka's address and login are those of the CREDENCE_KAFKA__... variables. The topic needs the right READ.
 """
 
@@ -48,6 +53,7 @@ examples:
   credence init predictions.csv --output credence.yaml
   credence init predictions.parquet --predicted guess --truth species --attributes region,device
   credence init recording.npz --decide-within 7d --detect 0.05
+  credence init scores.jsonl --topic scores
   credence init --topic credence.predictions --records 5000 --bootstrap-servers kafka:9092
 """
 
@@ -59,7 +65,12 @@ def add_init(commands: Any) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="the file; - is standard input, and needs --format"
     )
-    parser.add_argument("--topic", metavar="TOPIC", help="sample this topic of predictions instead")
+    parser.add_argument(
+        "--topic",
+        metavar="TOPIC",
+        help="sample the newest records of this topic of predictions; with FILE, that has "
+        "records of this topic, one JSON value per line",
+    )
     parser.add_argument(
         "--records",
         type=positive,

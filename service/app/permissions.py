@@ -34,6 +34,7 @@ ROLES = {
     "labels": "`credence consume labels`",
     "schedule": "`credence schedule`",
     "serve": "`credence serve`, `credence status`, `credence gate`",
+    "sample": "`credence init --topic`, `credence check --sample`",
     "send-predictions": "`credence predictions send`",
     "send-labels": "`credence labels send`",
     "dead-letters": "`credence dead-letters`",
@@ -135,6 +136,7 @@ def _redis_table(prefix: str) -> dict[str, RedisRights]:
                 *(keys.counts, *shows, lease_key(prefix), leader_since_key(prefix)),
             ),
         ),
+        "sample": RedisRights(keeps_hash_key=False),
         "send-predictions": RedisRights(keeps_hash_key=False),
         "send-labels": RedisRights(
             commands=frozenset({"HMGET", "HGET"}),
@@ -263,6 +265,7 @@ def kafka_rights(settings: Settings, role: str) -> list[KafkaRight]:
     reads: dict[str, list[str]] = {
         "predictions": [topics.predictions],
         "labels": [topics.labels],
+        "sample": [topics.predictions],
         "dead-letters": [topics.dead_letters],
     }
     writes: dict[str, list[str]] = {

@@ -15,6 +15,7 @@ from service.app.files.opening import chosen_format
 from service.app.files.rows import UnusableFileError
 from service.app.files_command import is_read_once
 from service.app.init_command import ROW_BYTES, configuration_text, profile_file, reading_options, wishes_of
+from service.app.own_command import NAME, own_command
 from service.app.plain_text import plain
 from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal, propose
@@ -123,13 +124,15 @@ def _next_steps(proposal: Proposal, options: argparse.Namespace, config: str) ->
 
 
 def _commands(proposal: Proposal, options: argparse.Namespace, config: str) -> Sequence[str]:
+    credence = own_command()
     commands = [
-        f"credence check --config {config}",
-        f"credence topics create --config {config}",
-        f"credence run --config {config}",
+        f"{credence} check --config {config}",
+        f"{credence} topics create --config {config}",
+        f"{credence} run --config {config}",
     ]
     if proposal.roles.fields["item_id"]:
-        commands.append(send_command(proposal.renamed, options.file, config, reading_options(options)))
+        send = send_command(proposal.renamed, options.file, config, reading_options(options))
+        commands.append(f"{credence}{send.removeprefix(NAME)}")
     return commands
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import random
+import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from kafka import KafkaProducer
+from kafka.admin import NewTopic
 
 from service.app.cli import main
+from service.config.settings import KafkaSettings
+from service.kafka.clients import build_admin
 
 CLASSES = ("cat", "dog", "owl")
 ROWS = 400
@@ -114,3 +120,39 @@ def uncommented(text: str) -> list[str]:
         for above, line in zip(["", *lines], lines, strict=False)
         if line.strip() and not line.lstrip().startswith("#") and not above.lstrip().startswith("#")
     ]
+
+
+class Topic:
+    """A topic of two partitions.
+
+    Args:
+        server: of Kafka.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.renew()
+
+    def renew(self) -> None:
+        """Go on with a topic that has no records."""
+        self.name = f"predictions-{secrets.token_hex(4)}"
+        with closing(build_admin(KafkaSettings(bootstrap_servers=[self.server]))) as admin:
+            admin.create_topics([NewTopic(self.name, num_partitions=2, replication_factor=1)])
+
+    def send(
+        self,
+        values: Sequence[bytes],
+        *,
+        headers: list[tuple[str, bytes]] | None = None,
+        keys: Sequence[bytes] | None = None,
+    ) -> None:
+        """Write records in turn to both partitions; all have the same headers."""
+        producer = KafkaProducer(bootstrap_servers=self.server)
+        for number, value in enumerate(values):
+            key = None if keys is None else keys[number]
+            producer.send(self.name, value, key=key, partition=number % 2, headers=headers or [])
+        producer.close(timeout=20)
+
+    def options(self, records: int = 10_000) -> list[str]:
+        """Of the command."""
+        return ["--topic", self.name, "--records", str(records), "--bootstrap-servers", self.server]

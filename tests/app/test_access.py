@@ -40,7 +40,7 @@ def test_lines_for_redis_name_users_who_cannot_log_in_yet() -> None:
     assert [line.split()[:5] for line in lines] == [
         ["user", f"watch-{role}", "on", "resetchannels", "-@all"]
         for role in ROLES
-        if role not in ("topics", "send-predictions")
+        if role not in ("topics", "sample", "send-predictions")
     ]
     assert not [part for line in lines for part in line.split() if part.startswith((">", "#", "nopass"))]
     assert all("watch:" in line and "credence" not in line for line in lines)

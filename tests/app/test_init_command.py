@@ -156,8 +156,7 @@ def test_the_first_rows_are_said_to_be_a_part_of_the_file(init: Init) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name a file, or a topic with --topic: one of the two"),
-        (["a.csv", "--topic", "t"], "name a file, or a topic with --topic: one of the two"),
+        ([], "name a file, or a topic with --topic"),
         (["predictions.bin"], "its name says no format; add --format"),
         (["absent.csv"], "absent.csv"),
     ],

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from kafka import KafkaProducer
-from kafka.admin import NewTopic
-from samples import Init, rows
-
-from service.config.settings import KafkaSettings
-from service.kafka.clients import build_admin
+from samples import Init, Topic, rows
 
 RESPONSE_HEADERS = [("ce_specversion", b"1.0"), ("ce_type", b"org.kubeflow.serving.inference.response")]
 
@@ -24,31 +16,6 @@ RESPONSE_HEADERS = [("ce_specversion", b"1.0"), ("ce_type", b"org.kubeflow.servi
 @pytest.fixture
 def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
     return Init(tmp_path, capsys)
-
-
-class Topic:
-    """A topic of two partitions.
-
-    Args:
-        server: of Kafka.
-    """
-
-    def __init__(self, server: str) -> None:
-        self.server = server
-        self.name = f"predictions-{secrets.token_hex(4)}"
-        with closing(build_admin(KafkaSettings(bootstrap_servers=[server]))) as admin:
-            admin.create_topics([NewTopic(self.name, num_partitions=2, replication_factor=1)])
-
-    def send(self, values: Sequence[bytes], *, headers: list[tuple[str, bytes]] | None = None) -> None:
-        """Write records in turn to both partitions."""
-        producer = KafkaProducer(bootstrap_servers=self.server)
-        for number, value in enumerate(values):
-            producer.send(self.name, value, partition=number % 2, headers=headers or [])
-        producer.close(timeout=20)
-
-    def options(self, records: int = 10_000) -> list[str]:
-        """Of the command."""
-        return ["--topic", self.name, "--records", str(records), "--bootstrap-servers", self.server]
 
 
 @pytest.fixture

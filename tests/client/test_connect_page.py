@@ -7,27 +7,21 @@ import importlib.util
 import json
 import os
 import re
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import pytest
 import yaml
+from connect_page import at, blocks, counted, marked, run, running, section, tensors_of
 from harness import Deploy, Deployment, wait_for
 from kafka import KafkaConsumer, TopicPartition
 from missing_programs import Missing, program
-from stored import stored_cells
 from test_client_labeller import ask
 from test_served import shell
 
 from service.demo.servers import free_port
 from service.domain.messages import Label
 
-PAGE = (Path(__file__).parents[2] / "docs/connect.md").read_text()
 TOKEN = "a-token-that-is-used-by-tests-alone"
 PRODUCERS = {
     "scikit-learn": "sklearn",
@@ -38,30 +32,6 @@ PRODUCERS = {
 }
 """The module that a snippet needs, by the section that it is in."""
 SERVERS = ("KServe", "Triton", "MLServer", "Seldon Core")
-
-
-def section(title: str) -> str:
-    """The text below a heading, up to the next one."""
-    (found,) = re.findall(rf"^###? {re.escape(title)}\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE)
-    return found
-
-
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-
-
-def marked(mark: str, language: str) -> str:
-    """The block below a comment, which readers do not see."""
-    (found,) = re.findall(rf"^<!-- {mark} -->\n```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    return found
-
-
-def at(deployment: Deployment, snippet: str) -> str:
-    """A snippet with the Kafka of a deployment, and with its topics."""
-    kafka = deployment.settings.kafka.model_dump(include={"bootstrap_servers", "topics"})
-    snippet = snippet.replace('kafka="127.0.0.1:9092"', f"kafka={kafka!r}")
-    snippet = snippet.replace("127.0.0.1:9092", deployment.broker)
-    return re.sub(r"\bcredence\.(predictions|label-requests|labels)\b", rf"{deployment.name}.\1", snippet)
 
 
 def need(module: str) -> None:
@@ -78,37 +48,6 @@ def complete_broker(request: pytest.FixtureRequest) -> None:
     """Skip the test on the bundled broker, which some clients do not understand."""
     if request.config.getoption("--broker") != "apache":
         pytest.skip("the bundled broker does not speak to this client; make test-stack runs it")
-
-
-def run(deployment: Deployment, title: str) -> None:
-    """Run the Python of a section as a program of its own."""
-    (code,) = blocks(section(title), "python")
-    done = subprocess.run(
-        [sys.executable, "-c", at(deployment, code)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def running(deployment: Deployment, title: str) -> Iterator[None]:
-    """The Python of a section, which runs until the block ends."""
-    (code,) = blocks(section(title), "python")
-    with subprocess.Popen([sys.executable, "-c", at(deployment, code)]) as process:
-        try:
-            yield
-            assert process.poll() is None, "the program has ended"
-        finally:
-            process.kill()
-
-
-def counted(deployment: Deployment, kind: str, predictions: int) -> Counter[str]:
-    """Have Credence read the topic until it counts so many predictions; how many of each region or class."""
-    with deployment.process("consume", "predictions"):
-        wait_for(lambda: deployment.predictions_stored() == predictions, seconds=60, what="the predictions")
-    counts: Counter[str] = Counter()
-    for (table, name, _), count in stored_cells(deployment).items():
-        counts[name] += count if table == kind else 0
-    return +counts
 
 
 def answers(deployment: Deployment, count: int) -> list[Label]:
@@ -151,11 +90,7 @@ def test_every_prediction_that_the_snippet_for_pytorch_logs_counts(deployment: D
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_every_row_of_a_response_that_a_model_server_logs_counts(deploy: Deploy, server: str) -> None:
-    (configuration,) = [
-        text for text in blocks(section(server), "yaml") if text.startswith("# credence.yaml")
-    ]
-    model = yaml.safe_load(configuration)["models"]["sorter"]
-    deployment = deploy(assessments="{}", partitions=1, model=yaml.safe_dump(model))
+    deployment = deploy(assessments="{}", partitions=1, model=tensors_of(server))
     record: dict[str, Any] = json.loads(marked(f"record: {server}", "json"))
     headers = [(name, text.encode()) for name, text in record["headers"].items()]
     value = json.dumps(record["value"]).encode()

@@ -43,7 +43,7 @@ class Record:
     key: bytes | None = None
 
 
-RESPONSES = OpenInference({}, any_model=True)
+RESPONSES = OpenInference({}, others={})
 MESSAGES = TopicMessages(
     PREDICTION_TYPE,
     registered=RegisteredValues(Registered(SCHEMAS), cached=10),

@@ -24,7 +24,7 @@ from service.demo.person.configuration import person_configuration
 from service.demo.person.pictures import picture_uri
 from service.demo.person.producer import PictureStream
 from service.demo.person.report import print_person_report, summary_lines
-from service.demo.person.run import run_person_demo
+from service.demo.person.run import is_pause, run_person_demo
 from service.demo.person.witness import entry_of
 from service.demo.producer import Classifier
 from service.demo.report import GroupResult
@@ -106,6 +106,7 @@ def stream(tmp_path: Path) -> Iterator[PictureStream]:
             journal,
             degrade_after_seconds=float("inf"),
             degrade_file=tmp_path / "degrade",
+            pause_file=tmp_path / "pause",
         )
 
 
@@ -123,6 +124,23 @@ def test_the_camera_degrades_once_it_is_asked_to(stream: PictureStream) -> None:
     assert not stream.degrades(1e9)
     stream.degrade_file.touch()
     assert stream.degrades(0.1)
+
+
+def test_the_stream_is_slow_while_a_person_takes_a_break(stream: PictureStream) -> None:
+    stream.start(0.0)
+    stream.pause_file.touch()
+    assert len(list(stream.records(0.1, 30))) == 1
+    assert stream.number == 1
+    stream.pause_file.unlink()
+    list(stream.records(0.2, 30))
+    assert stream.number == 31
+
+
+def test_a_break_begins_a_minute_after_the_last_label() -> None:
+    assert not is_pause([], 100.0, 160.0)
+    assert is_pause([], 100.0, 161.0)
+    assert not is_pause([110.0, 120.0], 100.0, 180.0)
+    assert is_pause([120.0, 110.0], 100.0, 181.0)
 
 
 def test_the_witness_writes_the_truth_beside_a_label() -> None:

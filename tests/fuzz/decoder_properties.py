@@ -10,13 +10,8 @@ import numpy as np
 from properties import LONGEST_DETAIL, prediction_can_be_kept
 
 from consumers.formats.native import WirePrediction, decode_attributes, decode_label
-from consumers.formats.records import (
-    DecodedColumns,
-    DecodedRecords,
-    Formats,
-    decode_parts,
-    decode_records,
-)
+from consumers.formats.parts import Part, decode_parts
+from consumers.formats.records import DecodedRecords, Formats, decode_records
 from service.domain.errors import BadMessage
 
 MESSAGE_BYTES = 1_000_000
@@ -41,7 +36,7 @@ _Found = tuple[int, int | None, Any]
 def predictions_stand(records: Sequence[Any], formats: Formats) -> None:
     """Records of the predictions topic give predictions or reasons, in proportion to what they are."""
     parts = decode_parts(records, message_bytes=MESSAGE_BYTES, formats=formats)
-    if any(isinstance(part, DecodedColumns) for part in parts):
+    if any(not isinstance(part, DecodedRecords) for part in parts):
         plain = decode_records(records, message_bytes=MESSAGE_BYTES, formats=formats)
         columns_are_like_rows(parts, plain)
     for part in parts:
@@ -53,7 +48,7 @@ def predictions_stand(records: Sequence[Any], formats: Formats) -> None:
         _letters_stand(part, records)
 
 
-def columns_are_like_rows(parts: Sequence[DecodedRecords | DecodedColumns], plain: DecodedRecords) -> None:
+def columns_are_like_rows(parts: Sequence[Part], plain: DecodedRecords) -> None:
     """Columns say what the plain decoder says of the same records; it decides what they leave to it."""
     found = [each for part in parts for each in _found_in(part)]
     expected = _found_in(plain)
@@ -83,7 +78,7 @@ def refusal_stands(error: BadMessage) -> None:
     error.detail.encode()
 
 
-def _letters_stand(part: DecodedRecords | DecodedColumns, records: Sequence[Any]) -> None:
+def _letters_stand(part: Part, records: Sequence[Any]) -> None:
     """A dead letter of every bad element can be written, and they are bounded by their record."""
     by_place: dict[int, list[int]] = {}
     for place, element, _ in part.errors:
@@ -96,7 +91,7 @@ def _letters_stand(part: DecodedRecords | DecodedColumns, records: Sequence[Any]
         assert sum(map(len, texts)) <= most
 
 
-def _found_in(part: DecodedRecords | DecodedColumns) -> list[_Found]:
+def _found_in(part: Part) -> list[_Found]:
     times = part.times
     found: list[_Found] = [
         (int(part.places[row]), _element(part.elements[row]), _content(prediction, times[row]))

@@ -61,7 +61,7 @@ class Decoders:
 
 def decoders_of(registered: RegisteredValues) -> Decoders:
     """The decoders of a deployment with a schema registry, as `service.app.format_wiring` makes them."""
-    responses = OpenInference({"m": {"score": "p"}}, any_model=True)
+    responses = OpenInference({"m": {"score": "p"}}, others={})
     messages = TopicMessages(PREDICTION_TYPE, registered=registered, formats=[responses])
     labels = TopicMessages(LABEL_TYPE, registered=registered)
     return Decoders([arrow_rows, messages, responses], labels.rewrite)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from targets import SLOW, TARGETS, Record
 
 from consumers.formats.arrow import arrow_rows
-from consumers.formats.records import DecodedColumns, decode_parts, decode_records
+from consumers.formats.parts import DecodedColumns, decode_parts
+from consumers.formats.records import decode_records
 
 FAST = [name for name in TARGETS if name not in SLOW]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 import redis
 import yaml
 from apache_kafka import ApacheKafka
-from harness import Deployment, Process, wait_for
+from harness import CLI, Deployment, Process, wait_for
 from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from redis_recorder import RedisRecorder
 
@@ -77,6 +78,17 @@ class Roles:
                 return self.deployment.run_command(*arguments)
         except subprocess.CalledProcessError as error:
             return subprocess.CompletedProcess(error.cmd, error.returncode, error.stdout, error.stderr)
+
+    def without_configuration(self, role: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that takes no configuration as a role, with its login from the environment."""
+        self.be(role)
+        kafka = yaml.safe_load(self.deployment.config.read_text())["kafka"]
+        named = {f"SECURITY__{key.upper()}": value for key, value in kafka["security"].items()}
+        named["BOOTSTRAP_SERVERS"] = json.dumps(kafka["bootstrap_servers"])
+        variables = {f"CREDENCE_KAFKA__{key}": value for key, value in named.items()}
+        return subprocess.run(
+            [*CLI, *arguments], capture_output=True, text=True, check=False, env=os.environ | variables
+        )
 
     def start(self, role: str, stack: ExitStack, *command: str, **variables: str) -> None:
         """Start a role, and wait until it does its work; the variables are of its environment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,7 +34,7 @@ ASSESSMENTS = (
 )
 MODEL = "labels_per_item: {{least: 2, most: 2, max_error: 0.05, gold: {{file: {gold}, share: 0.1}}}}\n"
 GOLD = range(900_000, 900_050)
-NOT_IN_REDIS = ("topics", "send-predictions")
+NOT_IN_REDIS = ("topics", "sample", "send-predictions")
 BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
 
 
@@ -260,6 +261,26 @@ def test_a_file_is_sent_once_the_right_to_write_is_there(loop: Roles, kind: str,
     assert " 1 sent" in sent.stdout, sent.stderr
 
 
+@pytest.mark.parametrize("command", [("init", "--topic"), ("check", "--sample")])
+def test_a_topic_is_sampled_once_the_right_to_read_is_there(loop: Roles, command: tuple[str, str]) -> None:
+    topic = loop.deployment.settings.kafka.topics.predictions
+    right = KafkaRight("topic", topic, "Read")
+    assert right in kafka_rights(loop.deployment.settings, "sample")
+
+    def sampled() -> subprocess.CompletedProcess[str]:
+        if command[0] == "check":
+            return loop.command("sample", *command)
+        return loop.without_configuration("sample", *command, topic)
+
+    loop.take("sample", right)
+    refused = sampled()
+    loop.grant("sample", right)
+    read = sampled()
+    assert (refused.returncode, read.returncode) == (1, 0), read.stderr
+    assert "if it exists, grant READ on it" in refused.stderr
+    assert "predictions" in read.stdout
+
+
 def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
     right = KafkaRight("topic", loop.deployment.settings.kafka.topics.dead_letters, "Read")
     loop.take("dead-letters", right)
@@ -312,6 +333,7 @@ def test_every_kafka_right_is_one_of_those(loop: Roles) -> None:
         "predictions": 3,
         "labels": 3,
         "schedule": 1,
+        "sample": 1,
         "send-predictions": 1,
         "send-labels": 1,
         "dead-letters": 3,

@@ -12,7 +12,8 @@ from service.app.files.columns import ATTRIBUTE, PROBABILITY, VOTE, listed, plai
 from service.app.files.prediction_columns import ALL_FIELDS
 from service.app.proposal.column_tally import LONG_TEXT, ColumnProfile
 from service.app.proposal.profile import Profile
-from service.app.proposal.roles import USUAL, Roles, normalised
+from service.app.proposal.roles import Roles
+from service.app.proposal.usual_names import field_of, last_field, normalised
 from service.domain.errors import ConfigurationError
 
 MOST_NUMBERS: Final = 20
@@ -162,7 +163,7 @@ def _reason_of_name(name: str) -> str:
         "what the labeller sees": name in ("payload", "payload_uri"),
         "a probability": name.startswith(PROBABILITY),
     }
-    usual = next((field for field, names in USUAL.items() if normalised(name) in names), None)
+    usual = field_of(name)
     reasons[f"its name is usual for {usual}, which is not an attribute"] = usual is not None
     return next((reason for reason, holds in reasons.items() if holds), "")
 
@@ -205,7 +206,7 @@ class _Names:
 
     def of(self, column: str) -> tuple[str, str]:
         """Names of a column's attribute and of its grouping."""
-        own = column.removeprefix(ATTRIBUTE)
+        own = last_field(column).removeprefix(ATTRIBUTE)
         base = re.sub(r"[^A-Za-z0-9._-]+", "_", own).lstrip("._-")[:_LONGEST_NAME] or "attribute"
         return _first_free(base, self._attributes), _first_free(base, self._groupings)
 

@@ -53,13 +53,11 @@ def find_classes(profile: Profile, roles: Roles, given: Sequence[str] | None) ->
         raise _refused(profile, problem, "--truth")
     if given is not None:
         _check_given(profile, given, observed)
-        names, why = list(given), f"named by {_OPTION}, in this order"
-    elif roles.family and not _is_positional(roles.family):
-        names, why = list(roles.family), "each has a column of its probability"
-        if unknown := [name for name in observed if name not in roles.family]:
-            raise _refused(
-                profile, f"{listed(unknown)} occur as classes, but have no column of their probability"
-            )
+        names, why = _given(profile, roles, given), f"named by {_OPTION}, in this order"
+    elif named := _named(profile, roles):
+        names, why = named, "each has a probability of its name"
+        if unknown := [name for name in observed if name not in named]:
+            raise _refused(profile, f"{listed(unknown)} occur as classes, but have no probability")
     elif count := len(roles.family) or _width(profile, roles):
         names, why = _positional(profile, roles, observed, predicted, count)
     else:
@@ -135,6 +133,14 @@ def _in_order(names: set[str]) -> list[str]:
     return sorted(names)
 
 
+def _named(profile: Profile, roles: Roles) -> list[str]:
+    """Classes by whose names there are probabilities; empty if these have places, or there are none."""
+    if roles.family:
+        return [] if _is_positional(roles.family) else list(roles.family)
+    column = roles.fields["probabilities"].column
+    return profile.records.names_of(column) if profile.records is not None else []
+
+
 def _is_positional(names: Mapping[str, str]) -> bool:
     return set(names) == {str(place) for place in range(len(names))}
 
@@ -200,6 +206,15 @@ def _columns(profile: Profile, roles: Roles, names: Sequence[str]) -> list[str]:
 def _check_given(profile: Profile, given: Sequence[str], observed: Sequence[str]) -> None:
     if unknown := [name for name in observed if name not in given]:
         raise _refused(profile, f"lacks classes that the sample has: {listed(unknown)}")
+
+
+def _given(profile: Profile, roles: Roles, given: Sequence[str]) -> list[str]:
+    """Classes that the user names; in the order of a record's probabilities if these have names."""
+    if profile.records is None or not (named := _named(profile, roles)):
+        return list(given)
+    if set(named) != set(given):
+        raise _refused(profile, f"the probabilities are of {listed(named)}; name these, or no classes")
+    return named
 
 
 def _check(profile: Profile, names: Sequence[str]) -> None:

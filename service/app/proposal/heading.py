@@ -9,7 +9,7 @@ from service.app.files.columns import plain_name
 from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
 from service.app.proposal.renamed import send_command
-from service.app.proposal.roles import OPTIONS
+from service.app.proposal.usual_names import OPTIONS
 
 _DAY = 86_400.0
 _READ = "Comments say why each value was chosen: check them, and change what you know better."
@@ -26,20 +26,28 @@ _WITHOUT = {
 
 
 def heading(
-    profile: Profile, proposal: Proposal, *, path: str | None, config: str, given: Sequence[str] = ()
+    profile: Profile,
+    proposal: Proposal,
+    *,
+    path: str | None,
+    config: str,
+    given: Sequence[str] = (),
+    parts: str = "",
 ) -> list[str]:
     """Paragraphs about the sample, its columns and the next steps.
 
     Args:
         profile: of the sample.
         proposal: made from it.
-        path: of the file, if it is one.
+        path: of the file of rows, if it is one.
         config: path of the configuration.
         given: options that say how the file is read.
+        parts: of the records of a topic, which the predictions are.
     """
+    of_topic = parts if path is None else ""
     lines = [
         f"Configuration for Credence, proposed by `credence init` from {profile.source}. {_READ}",
-        f"Sample: {_sample(profile, proposal, is_file=path is not None)}",
+        f"Sample: {_sample(profile, proposal, of_topic)}",
         *_traffic(profile, proposal),
         "Columns:",
         *_columns(proposal),
@@ -54,9 +62,9 @@ def heading(
     return lines
 
 
-def _sample(profile: Profile, proposal: Proposal, *, is_file: bool) -> str:
-    if not is_file:
-        text = f"{profile.rows:,} predictions, of records in equal parts from all partitions."
+def _sample(profile: Profile, proposal: Proposal, parts: str) -> str:
+    if parts:
+        text = f"{profile.rows:,} predictions, {parts}."
     elif profile.is_whole:
         text = f"{profile.rows:,} rows, the whole file."
     else:

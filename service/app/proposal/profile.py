@@ -13,6 +13,7 @@ from service.app.files.cells import to_text, to_texts
 from service.app.files.columns import ATTRIBUTE, VOTE, listed, plain_name
 from service.app.files.rows import BadCell, Row, Table, UnusableFileError
 from service.app.proposal.column_tally import ColumnProfile, ColumnTally
+from service.app.proposal.record_cells import RecordCells
 from service.domain.errors import BadMessage
 
 MOST_COLUMNS: Final = 256
@@ -42,6 +43,7 @@ class Profile:
         columns: by name, in the order of the file.
         sample: the cells of some rows, drawn evenly.
         is_whole: whether all rows of the source were read.
+        records: what the columns are that are paths into records of another shape; None without such records.
     """
 
     source: str
@@ -53,6 +55,7 @@ class Profile:
     columns: Mapping[str, ColumnProfile]
     sample: Sequence[Mapping[str, Any]]
     is_whole: bool
+    records: RecordCells | None = None
 
     @property
     def refusals(self) -> str:

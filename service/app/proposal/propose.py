@@ -25,13 +25,14 @@ from service.app.proposal.budgets import (
 )
 from service.app.proposal.classes import Classes, class_shares, find_classes, is_sendable, predictions
 from service.app.proposal.commented_yaml import Entry, document
+from service.app.proposal.kafka_entries import Place, kafka_entries, tensor_entries
 from service.app.proposal.memory import Memory, bound_memory
 from service.app.proposal.profile import Profile
 from service.app.proposal.renamed import renamed_columns
 from service.app.proposal.roles import Roles, find_roles
 from service.config.document import Document
 from service.config.loader import settings_of
-from service.config.settings import KafkaSettings, RedisSettings, Settings
+from service.config.settings import RedisSettings, Settings
 from service.domain.errors import ConfigurationError
 from service.domain.groupings import ALL
 from service.domain.times import duration
@@ -52,12 +53,15 @@ _QUANTITY: Final = (
 _DEFAULTS: Final = "Keys that are not here have their defaults: docs/configuration.md"
 
 
+_NOWHERE: Final = Place()
+
+
 @dataclass(frozen=True)
 class Wishes:
     """What the user wants; None where the sample decides.
 
     Attributes:
-        columns: by field, of `roles.OPTIONS`; empty for none.
+        columns: by field, of `usual_names.OPTIONS`; empty for none.
         attributes: columns that become groupings.
         classes: of the model, in order.
         model: its name.
@@ -65,8 +69,7 @@ class Wishes:
         detect: drop of accuracy that is to be found, in shares.
         min_accuracy: of every group.
         labels_per_day: most labels of all assessments together.
-        servers: of Kafka.
-        topic: of predictions.
+        place: that the sample is from.
     """
 
     columns: Mapping[str, str]
@@ -77,8 +80,7 @@ class Wishes:
     detect: float = 0.1
     min_accuracy: float | None = None
     labels_per_day: int | None = None
-    servers: Sequence[str] | None = None
-    topic: str | None = None
+    place: Place = _NOWHERE
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def propose(profile: Profile, wishes: Wishes) -> Proposal:
     roles = find_roles(profile, wishes.columns)
     classes = find_classes(profile, roles, wishes.classes)
     attributes = find_attributes(profile, roles, wishes.attributes)
-    name, name_why = _model_name(profile, roles, wishes.model)
+    name, name_why = _model_name(profile, roles, wishes)
     threshold = propose_threshold(profile, roles, classes, given=wishes.min_accuracy, drop=wishes.detect)
     within = duration(wishes.within_days * 86_400)
     basis = (
@@ -134,9 +136,15 @@ def propose(profile: Profile, wishes: Wishes) -> Proposal:
     )
     memory = bound_memory(name, document(basis), attributes, by_class=CLASS_GROUPING)
     budgets = _budgets(memory, name, len(classes.names), wishes, threshold.value)
-    model = (*basis, _groupings(attributes, memory), _assessments(budgets))
+    tensors = tensor_entries(wishes.place.tensors)
+    model = (*basis, *tensors, _groupings(attributes, memory), _assessments(budgets))
     entries = (
-        *_servers(wishes),
+        kafka_entries(profile, roles, memory.attributes, name, wishes.place),
+        Entry(
+            "redis",
+            (Entry("url", RedisSettings().url.get_secret_value(), ["The default; name yours."]),),
+            ["Where Credence keeps what it counts."],
+        ),
         Entry("bounds", (Entry("attribute_values", memory.values, memory.reasons()),), ["Limits of memory."]),
         Entry(
             "models",
@@ -157,7 +165,8 @@ def propose(profile: Profile, wishes: Wishes) -> Proposal:
     )
 
 
-def _model_name(profile: Profile, roles: Roles, given: str | None) -> tuple[str, str]:
+def _model_name(profile: Profile, roles: Roles, wishes: Wishes) -> tuple[str, str]:
+    given = wishes.model
     column = roles.fields["model"].column
     found = profile.columns[column] if column else None
     names = [*(found.counts or ())] if found else []
@@ -169,11 +178,11 @@ def _model_name(profile: Profile, roles: Roles, given: str | None) -> tuple[str,
     name = given or (names[0] if names else None)
     why = "Named by --model." if given else f"The only value of column {plain_name(column)}."
     if name is None:
-        stem = re.split(r"[/\\]", profile.source)[-1].partition(".")[0]
+        stem = wishes.place.topic or re.split(r"[/\\]", profile.source)[-1].partition(".")[0]
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).lstrip("._-")[:128] or "model"
-        why = (
-            "After the sample, which names no model; --model NAME names it. Predictions must carry this name."
-        )
+        why = "After the sample, which names no model; --model NAME names it."
+        if profile.records is None:
+            why += " Predictions must carry this name."
     if not re.fullmatch(_NAME, name):
         problem = (
             f"{plain_name(name)} must be letters, digits, `.`, `_` and `-`; rename the model in its "
@@ -264,23 +273,3 @@ def _assessment(grouping: str, asked: LabelBudget) -> Entry:
     return Entry(
         f"weakest-{grouping}"[:128], (task, of, budget), [f"Which {grouping} is the least accurate?"]
     )
-
-
-def _servers(wishes: Wishes) -> list[Entry]:
-    servers = list(wishes.servers or KafkaSettings().bootstrap_servers)
-    why = (
-        "That the sample was read from, or that were named." if wishes.servers else "The default; name yours."
-    )
-    kafka = [Entry("bootstrap_servers", servers, [why])]
-    if wishes.topic is not None:
-        topics = (Entry("predictions", wishes.topic, ["The topic that the sample was read from."]),)
-        kafka.append(Entry("topics", topics, ["The other topics have their default names."]))
-    url = RedisSettings().url.get_secret_value()
-    return [
-        Entry("kafka", tuple(kafka), ["Where predictions come from. Logins and TLS: docs/access.md."]),
-        Entry(
-            "redis",
-            (Entry("url", url, ["The default; name yours."]),),
-            ["Where Credence keeps what it counts."],
-        ),
-    ]

@@ -2,82 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from service.app.files.cells import to_number
 from service.app.files.columns import PROBABILITY, listed, plain_name
 from service.app.files.rows import BadCell
 from service.app.proposal.column_tally import ColumnProfile, are_probabilities
 from service.app.proposal.profile import Profile
+from service.app.proposal.usual_names import FAMILIES, OPTIONS, RECORD_NAMES, USUAL, usual_name
 from service.domain.errors import ConfigurationError
 from service.domain.messages import SCORE_TOLERANCE
-
-OPTIONS: Final[Mapping[str, str]] = {
-    "item_id": "--item",
-    "predicted_class": "--predicted",
-    "probabilities": "--probabilities",
-    "score": "--score",
-    "time": "--time",
-    "true_class": "--truth",
-    "model": "--model-column",
-}
-"""The option that names the column of every field."""
-
-USUAL: Final[Mapping[str, Sequence[str]]] = {
-    "item_id": (
-        "item_id",
-        "item",
-        "id",
-        "uuid",
-        "guid",
-        "example_id",
-        "row_id",
-        "image_id",
-        "transaction_id",
-    ),
-    "predicted_class": (
-        "predicted_class",
-        "predicted",
-        "prediction",
-        "pred",
-        "y_pred",
-        "predicted_label",
-        "pred_label",
-        "pred_class",
-    ),
-    "probabilities": ("probabilities", "probs", "class_probabilities"),
-    "score": (
-        "score",
-        "confidence",
-        "probability",
-        "prob",
-        "proba",
-        "predicted_probability",
-        "max_probability",
-        "prediction_score",
-    ),
-    "time": ("time", "timestamp", "event_time", "predicted_at", "prediction_time", "datetime", "created_at"),
-    "true_class": (
-        "true_class",
-        "truth",
-        "true_label",
-        "label",
-        "labels",
-        "target",
-        "y_true",
-        "ground_truth",
-        "actual",
-        "actual_class",
-    ),
-    "model": ("model",),
-}
-"""Names of columns that are taken for a field, that of the contract first."""
-
-FAMILIES: Final = (PROBABILITY, "probability_", "probabilities_", "proba_", "prob_", "score_")
-"""Beginnings of the names of columns that each have the probability of one class."""
+from service.domain.record_paths import parse_path
 
 
 @dataclass(frozen=True)
@@ -132,10 +69,11 @@ def find_roles(profile: Profile, given: Mapping[str, str]) -> Roles:
     rest = dict(given) | ({"probabilities": ""} if family else {})
     fields = {field: _role(profile, field, rest, family.values()) for field in USUAL}
     _check_distinct(profile, fields, given)
-    if not family and not fields["probabilities"]:
-        for field in ("predicted_class", "score"):
-            if not fields[field]:
-                raise _misuse(profile, field, _absent(profile, field, fields[field].why))
+    needed = [] if family or fields["probabilities"] else ["predicted_class", "score"]
+    # The rows of a file are numbered; a record has no number that a mapping could take.
+    for field in [*needed, *(["item_id"] if profile.records is not None else [])]:
+        if not fields[field]:
+            raise _misuse(profile, field, _absent(profile, field, fields[field].why))
     return Roles(fields, family, family_why)
 
 
@@ -155,22 +93,25 @@ def _role(profile: Profile, field: str, given: Mapping[str, str], taken: Collect
             return Role("", f"no column, by {option}")
         if column not in profile.columns:
             raise _misuse(profile, field, f"there is no column {plain_name(column)}; {_columns(profile)}")
-        if problem := _problem(profile.columns[column], field):
+        if problem := _problem(profile, column, field):
             raise _misuse(profile, field, f"column {plain_name(column)}: {problem}")
         return Role(column, f"named by {option}")
+    names = USUAL if profile.records is None else RECORD_NAMES
     candidates = [
         name
-        for usual in USUAL[field]
+        for usual in names[field]
         for name in profile.columns
-        if normalised(name) == usual and name not in taken
+        if usual_name(name) == usual and name not in taken
     ]
-    problems = {name: _problem(profile.columns[name], field) for name in candidates}
+    problems = {name: _problem(profile, name, field) for name in candidates}
     usable = [name for name, problem in problems.items() if not problem]
     unusable = "".join(
         f"; column {plain_name(name)} is not taken: {problem}"
         for name, problem in problems.items()
         if problem
     )
+    if profile.records is not None:
+        return _record_role(profile, field, usable, unusable)
     if not usable:
         return Role("", f"no column has a usual name of it ({', '.join(USUAL[field][:4])}){unusable}")
     if field in usable or len(usable) == 1:
@@ -187,14 +128,37 @@ def _role(profile: Profile, field: str, given: Mapping[str, str], taken: Collect
     )
 
 
-def normalised(name: str) -> str:
-    """A name of a column in lower case, with `_` between words."""
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+def _record_role(profile: Profile, field: str, usable: Sequence[str], unusable: str) -> Role:
+    """The role of a path into records: the first of several, as their names are those of somebody else."""
+    why = "its name is usual for it"
+    if not usable and field == "probabilities":
+        usable = [name for name, column in profile.columns.items() if column.lists is not None]
+        why = "its values are numbers that sum to 1"
+    if not usable and field == "item_id":
+        key = profile.columns.get("$key")
+        usable = ["$key"] if key is not None and key.is_unique and not key.missing_share else []
+        why = "the key of the records, as no field has a usual name of it"
+    if not usable:
+        return Role("", f"no field has a usual name of it{unusable}")
+    chosen, *others = sorted(usable, key=lambda name: _order_of_path(profile, field, name))
+    if field == "item_id" and not profile.columns[chosen].is_unique:
+        why += "; its values repeat, so check that each prediction has an item of its own"
+    also = f"; also possible: {OPTIONS[field]} {listed(others)}" if others else ""
+    return Role(chosen, f"{why}{also}{unusable}")
 
 
-def _problem(column: ColumnProfile, field: str) -> str:
+def _order_of_path(profile: Profile, field: str, name: str) -> tuple[bool, int, int]:
+    """Before others: ids that are different in every record, more usual names, and shorter paths."""
+    repeats = field == "item_id" and not profile.columns[name].is_unique
+    usual = usual_name(name)
+    rank = RECORD_NAMES[field].index(usual) if usual in RECORD_NAMES[field] else len(RECORD_NAMES[field])
+    return repeats, rank, len(parse_path(name).steps)
+
+
+def _problem(profile: Profile, name: str, field: str) -> str:
     """Why a column cannot be a field; empty if it can."""
-    return next(_problems(column, field), "")
+    problems = _problems(profile.columns[name], field)
+    return next(problems, "") or (profile.records.problem(name, field) if profile.records else "")
 
 
 def _problems(column: ColumnProfile, field: str) -> Iterator[str]:
@@ -246,8 +210,7 @@ def _family_problem(profile: Profile, columns: Collection[str]) -> str:
     if len(columns) < 2:  # noqa: PLR2004 - a classifier chooses
         return "there are fewer than two"
     for name in columns:
-        column = profile.columns[name]
-        if problem := _problem(column, "score"):
+        if problem := _problem(profile, name, "score"):
             return f"column {plain_name(name)}: {problem}"
     for cells in profile.sample:
         values = family_values(cells, columns)
@@ -271,6 +234,7 @@ def _absent(profile: Profile, field: str, why: str) -> str:
             f", or {OPTIONS['probabilities']} with the beginning of the names of their columns",
         ),
         "score": ("no column is the score, the probability of the predicted class", ""),
+        "item_id": ("no field of the records is the id of the item, and their keys differ too little", ""),
     }[field]
     return f"{what}: {why}. Name it: {OPTIONS[field]} COLUMN{also}; {_columns(profile)}"
 

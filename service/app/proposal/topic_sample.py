@@ -11,33 +11,13 @@ from kafka.errors import UnknownTopicOrPartitionError
 from consumers.formats.native import WirePrediction, decode_attributes
 from consumers.formats.records import Formats, decode_records
 from service.app.files.columns import ATTRIBUTE, VOTE
-from service.app.files.rows import Row, Table
+from service.app.files.rows import Row
 from service.domain.errors import BadMessage, Refused, Unavailable
 from service.kafka.topic_metadata import TopicLog, absent_topic, translate_errors
 
 _READ_MS = 500
 _MOST_POLLS = 40
 """Polls without an answer, after which Kafka counts as unavailable."""
-
-
-def topic_table(consumer: Any, topic: str, *, records: int, message_bytes: int, formats: Formats) -> Table:
-    """Predictions of the newest records, read by a consumer without a group; it commits nothing.
-
-    Args:
-        consumer: of bytes.
-        topic: of predictions.
-        records: that are read, in equal parts of all partitions; partitions that have fewer give the rest to
-            others.
-        message_bytes: longest record.
-        formats: of predictions besides the native one.
-
-    Raises:
-        Unavailable: Kafka does not answer, there is no such topic, or no right to read it; also while the
-            rows are iterated.
-    """
-    return Table(
-        None, _rows(newest_records(consumer, topic, records), message_bytes, formats), unit="prediction"
-    )
 
 
 def newest_records(consumer: Any, topic: str, records: int) -> Iterator[list[Any]]:
@@ -95,7 +75,14 @@ def _shares(available: Mapping[TopicPartition, int], records: int) -> dict[Topic
     return shares
 
 
-def _rows(batches: Iterable[list[Any]], message_bytes: int, formats: Formats) -> Iterator[Row]:
+def message_rows(batches: Iterable[Sequence[Any]], message_bytes: int, formats: Formats) -> Iterator[Row]:
+    """A row for each prediction of batches of records.
+
+    Args:
+        batches: of records.
+        message_bytes: longest record.
+        formats: of predictions besides the native one.
+    """
     number = 0
     for batch in batches:
         for made in _decoded(batch, message_bytes, formats):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from service.app.files.cells import to_number, to_numbers
 from service.app.files.rows import BadCell, Row, Table
-from service.app.proposal.roles import FAMILIES, USUAL, normalised
+from service.app.proposal.usual_names import FAMILIES, USUAL, normalised
 from service.domain.errors import BadMessage
 from service.domain.messages import SCORE_TOLERANCE
 

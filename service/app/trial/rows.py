@@ -18,7 +18,7 @@ from service.app.files.rows import BadCell, Row, Table
 from service.app.proposal.classes import possible_truths
 from service.app.proposal.profile import Profile
 from service.app.proposal.propose import Proposal
-from service.app.proposal.roles import USUAL, normalised
+from service.app.proposal.usual_names import USUAL, normalised
 from service.app.trial.ledger import UNKNOWN, Ledger
 from service.config.model import ModelSettings
 from service.config.settings import Settings

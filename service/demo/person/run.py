@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 from rich.console import Console, RenderableType
@@ -14,7 +16,7 @@ from service.demo.metrics import fetch
 from service.demo.observer import Observer
 from service.demo.person.answers import Answers
 from service.demo.person.configuration import FEWEST_LABELS, person_configuration
-from service.demo.person.producer import DEGRADE_FILE
+from service.demo.person.producer import DEGRADE_FILE, PAUSE_FILE
 from service.demo.person.report import print_person_report
 from service.demo.report import finding_times, print_numbers
 from service.demo.stage import FAILED, MISUSED, SUCCEEDED, Stage, lacks_classifiers, perform, refuse_length
@@ -25,6 +27,9 @@ from service.demo.world import DEGRADED_CAMERA, DEGRADES_AFTER
 
 _SETTLING_SECONDS = 3.0
 """More than a round: the estimates of then include a label."""
+
+_PAUSE_SECONDS = 60.0
+"""Without a label for so long, a person is taking a break."""
 
 
 def run_person_demo(*, labels: int, seconds: float, console: Console, seed: int = 1) -> int:
@@ -43,6 +48,11 @@ def run_person_demo(*, labels: int, seconds: float, console: Console, seed: int 
     return perform(lambda stage: PersonDemo(stage, labels).run(), seconds=seconds, seed=seed, console=console)
 
 
+def is_pause(labelled_at: Iterable[float], began_at: float, now: float) -> bool:
+    """Whether a person who labelled at these times is taking a break; all in seconds since the epoch."""
+    return now - max(labelled_at, default=began_at) > _PAUSE_SECONDS
+
+
 class PersonDemo:
     """One run on a stage, until there are this many labels."""
 
@@ -52,6 +62,7 @@ class PersonDemo:
         self._desk = Desk()
         self._observer = Observer(stage.folder, stage.monitoring_port, people=YOU)
         self._answers = Answers.of([])
+        self._began_at = 0.0
 
     def run(self) -> int:
         """Start, have it labelled, stop, report; the exit code."""
@@ -67,6 +78,7 @@ class PersonDemo:
             stage.print_address()
             stage.print(f"Label at {self._desk.url} (any name; token {self._desk.token}).")
             stage.print(f"The run ends after {self._labels} labels, or when you press Ctrl-C.")
+            self._began_at = time.time()
             # A signal is one of the two ways to end the run.
             with suppress(Stopped):
                 watch(stage, children, self._observer, goes_on=self._goes_on, frame=self._frame)
@@ -100,7 +112,13 @@ class PersonDemo:
 
     def _goes_on(self) -> bool:
         """Degrade the camera when it is time; whether labels, or estimates from all of them, are missing."""
-        self._answers = Answers.of(self._observer.history.given)
+        given = self._observer.history.given
+        self._answers = Answers.of(given)
+        pause = self._stage.folder / PAUSE_FILE
+        if is_pause((label.time for label in given), self._began_at, time.time()):
+            pause.touch()
+        else:
+            pause.unlink(missing_ok=True)
         if len(self._answers) >= self._degrading_labels:
             (self._stage.folder / DEGRADE_FILE).touch()
         is_enough = len(self._answers) >= self._labels
