@@ -27,6 +27,7 @@ from service.config.document import Document, parse_document
 from service.config.loader import settings_of
 from service.config.settings import Settings
 from service.domain.errors import misuse
+from service.domain.open_inference import TENSOR_RULES
 
 _SERVERS = "CREDENCE_KAFKA__BOOTSTRAP_SERVERS"
 
@@ -161,8 +162,10 @@ def _sampled_topic(options: argparse.Namespace, settings: Settings) -> tuple[Pro
         {} if registry is None else registry.model_dump(include=_OF_REGISTRY, exclude_defaults=True),
         sample.tensors,
     )
-    # Tensors that the user names are columns of the fields themselves.
-    columns = wishes.columns if sample.tensors is None else {}
+    columns = wishes.columns
+    if sample.tensors is not None:
+        # Tensors that the user names are columns of the fields themselves.
+        columns = {name: each for name, each in columns.items() if not each or name not in TENSOR_RULES}
     return replace(profile, records=sample.records), replace(wishes, columns=columns, place=place)
 
 

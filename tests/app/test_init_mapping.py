@@ -186,6 +186,11 @@ def test_the_rows_of_one_model_are_taken_by_the_field_that_names_it(init: Init, 
     assert f"{COUNT // 2} of other models were left out" in proposed.comments
 
 
+def test_a_number_of_hundreds_of_digits_is_no_time(init: Init, topic: Topic) -> None:
+    sent(topic, lambda row, n: nested(row, n) | {"scored_at": 10**400})
+    assert "time" not in mapping(init(*topic.options()))
+
+
 def test_data_of_cloud_events_is_mapped(init: Init, topic: Topic) -> None:
     def event(row: Row, number: int) -> Row:
         attributes = {

@@ -126,3 +126,19 @@ def test_the_records_of_model_servers_have_the_tensors_of_the_page(
     (page,) = [text for text in blocks(section(server), "yaml") if text.startswith("# credence.yaml")]
     on_page = yaml.safe_load(page)["models"]["sorter"]["tensors"]
     assert {"probabilities": "probabilities"} | dict(tensors(proposed)) == on_page
+
+
+def test_an_option_of_another_field_is_not_dropped(init: Init, topic: Topic) -> None:
+    respond(topic, probabilities())
+    proposed = init(*topic.options(), "--truth", "label")
+    assert proposed.code == 2
+    assert "--truth: there is no column label" in proposed.error
+
+
+@pytest.mark.parametrize("data", ["[" * 900 + "]" * 900, f"[{10**400}, 0, 0]", "[true, null, {}]"])
+def test_numbers_that_cannot_be_read_are_no_probabilities(init: Init, topic: Topic, data: str) -> None:
+    hostile = '{"name": "x", "datatype": "FP64", "shape": [1, 3], "data": ' + data + "}"
+    outputs = f"[{json.dumps(probabilities())}, {hostile}]"
+    value = f'{{"model_name": "animals", "id": "r", "outputs": {outputs}}}'
+    topic.send([value.encode()], headers=HEADERS)
+    assert tensors(init(*topic.options())) == {"probabilities": "output-0"}

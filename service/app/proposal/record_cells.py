@@ -75,7 +75,8 @@ class RecordCells:
     def _of_object(self, path: str, found: Mapping[str, Any], steps: int) -> Iterator[tuple[str, Any]]:
         if _are_numbers([*found.values()]) and are_probabilities([*found.values()]):
             names = tuple(sorted(found))
-            self.class_names[path].add(names)
+            if len(self.class_names[path]) <= 1:  # more say no more
+                self.class_names[path].add(names)
             yield path, [found[name] for name in names]
         elif steps < _MOST_STEPS:
             for name, value in found.items():
@@ -107,7 +108,9 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 def _unit(number: float) -> TimeUnit | None:
     """The unit in which a number is a time of this century."""
-    return next((unit for unit, ticks in PER_SECOND.items() if _FIRST <= number / ticks < _LAST), None)
+    # Not divided: integers may be too large for that.
+    units = PER_SECOND.items()
+    return next((unit for unit, ticks in units if _FIRST * ticks <= number < _LAST * ticks), None)
 
 
 def _step(name: str) -> str:

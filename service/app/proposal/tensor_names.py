@@ -147,7 +147,10 @@ class _Tensors:
 
 def _rows(tensor: Tensor) -> Iterator[list[float]]:
     """The rows of numbers of a tensor; one that is empty, and so is no probability, if it has none."""
-    data = _numbers(msgspec.json.decode(tensor.data)) if tensor.data else []
+    try:
+        data = _numbers(msgspec.json.decode(tensor.data)) if tensor.data else []
+    except (OverflowError, RecursionError):  # no probabilities
+        data = []
     width = tensor.shape[1] if len(tensor.shape) == 2 else 0  # noqa: PLR2004 - rows and classes
     if width < 2 or len(data) != math.prod(tensor.shape):  # noqa: PLR2004 - a classifier chooses
         yield []
