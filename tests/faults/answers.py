@@ -231,10 +231,10 @@ def _check_recount(findings: Findings, items: Mapping[str, ItemLabels], asked: A
     )
 
 
-def dead_letters(stand: Stand) -> dict[Place, str]:
-    """Why each message was refused; one that was sent twice stands once."""
+def dead_letters(stand: Stand) -> dict[Place, tuple[str, bytes]]:
+    """Why each message was refused, and its dead letter; one that was sent twice stands once."""
     kinds = {stand.topic(kind): kind for kind in ("predictions", "labels")}
-    found: dict[Place, str] = {}
+    found: dict[Place, tuple[str, bytes]] = {}
     for records in stand.records("dead-letters").values():
         for record in records:
             headers = {name: value.decode() for name, value in record.headers}
@@ -245,5 +245,5 @@ def dead_letters(stand: Stand) -> dict[Place, str]:
                 int(headers["credence-source-offset"]),
                 None if index is None else int(index),
             )
-            found[place] = headers["credence-reason"]
+            found[place] = headers["credence-reason"], record.value
     return found

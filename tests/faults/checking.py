@@ -12,8 +12,8 @@ from asked import Asked, check_requests
 from findings import Findings
 from layout import MODELS
 from people import check_people
-from reference import Reference, References
-from stand import Stand
+from reference import Place, Reference, References
+from stand import Records, Stand
 from store_site import Facts, read_facts
 from workload import Workload
 
@@ -64,6 +64,22 @@ def check_pool(findings: Findings, found: Facts, reference: Reference, asked: As
     findings.expect(len(never_sent) <= asked.never_sent, f"{missing} is missing in the pool")
 
 
+def check_letters(
+    findings: Findings, letters: Mapping[Place, tuple[str, bytes]], records: Mapping[str, Records]
+) -> None:
+    """The dead letter of a whole record has its value, byte for byte, whatever its format is."""
+    sent = {
+        (kind, partition, record.offset): record.value
+        for kind, of_kind in records.items()
+        for partition, of_partition in of_kind.items()
+        for record in of_partition
+    }
+    changed = [
+        place for place, (_, value) in letters.items() if place[3] is None and value != sent[place[:3]]
+    ]
+    findings.expect(not changed, f"dead letters that differ from their records: {changed}")
+
+
 def check_all(stand: Stand, references: References, workload: Workload, *, forgetful: bool) -> Findings:
     """Everything that must hold of a deployment at rest.
 
@@ -75,8 +91,10 @@ def check_all(stand: Stand, references: References, workload: Workload, *, forge
             has forgotten, and labels that came for them, are then reported as such.
     """
     findings = Findings()
-    ends, refused = stand.ends("predictions"), dead_letters(stand)
+    ends, letters = stand.ends("predictions"), dead_letters(stand)
     requests, labels = stand.records("label-requests"), stand.records("labels")
+    check_letters(findings, letters, {"predictions": references.records, "labels": labels})
+    refused = {place: reason for place, (reason, _) in letters.items()}
     for model in MODELS:
         found, reference, of_model = read_facts(stand.site(), model), references.models[model], Findings()
         check_traffic(of_model, found, reference, ends)
@@ -96,7 +114,7 @@ def check_all(stand: Stand, references: References, workload: Workload, *, forge
         if not forgetful:
             check_people(of_model, stand, model, asked=asked, stream=stream, items=items)
         findings.add(model, of_model)
-    letters = {place: reason for place, reason in refused.items() if place[0] == "predictions"}
+    found_bad = {place: reason for place, reason in refused.items() if place[0] == "predictions"}
     rejected = references.rejected
-    findings.expect(letters == rejected, f"dead letters {letters}, expected {rejected}")
+    findings.expect(found_bad == rejected, f"dead letters {found_bad}, expected {rejected}")
     return findings

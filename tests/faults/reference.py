@@ -64,10 +64,12 @@ class References:
     Attributes:
         models: by their names.
         rejected: why each bad message is refused.
+        records: of the topic, by partition.
     """
 
     models: dict[str, Reference]
     rejected: dict[Place, str]
+    records: Mapping[int, Sequence[Any]]
 
 
 def references_of(
@@ -107,7 +109,7 @@ def references_of(
         for letter in site.letters.kept
     }
     models = {name: Reference(read_facts(site, name), _entrants(roomy, name)) for name in MODELS}
-    return References(models, rejected)
+    return References(models, rejected, records)
 
 
 def _asking_for_all(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 
 import msgspec
-from checking import check_all
+from checking import check_all, check_letters
+from findings import Findings
 from reference import references_of
 from stand import Stand
-from store_site import restore, save
+from store_site import Record, restore, save
 from trial import Trial
 from workload import MODEL, PANEL, Workload
 
@@ -137,3 +138,16 @@ def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], refe
         noticed = any(problem.startswith(model) and shown in problem for problem in problems)
         assert noticed, f"{spoil.__name__}: {problems}"
         restore(connection, whole)
+
+
+def test_a_dead_letter_that_differs_from_its_record_is_noticed() -> None:
+    records = {"predictions": {0: [Record(7, b"{"), Record(8, b"[0]")]}}
+    good = {("predictions", 0, 7, None): ("malformed_json", b"{"), ("predictions", 0, 8, 0): ("", b"0")}
+    changed = {("predictions", 0, 7, None): ("malformed_json", b"{}")}
+    found = {}
+    for name, letters in (("good", good), ("changed", changed)):
+        findings = Findings()
+        check_letters(findings, letters, records)
+        found[name] = findings.problems
+    assert found["good"] == []
+    assert "differ from their records" in found["changed"][0]

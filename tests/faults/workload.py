@@ -19,6 +19,7 @@ from record_formats import OF_ONE_KIND, ONE, SEVERAL, Row, Writing, Written
 from service.domain.messages import LabelRequest
 
 T = TypeVar("T")
+Headers = tuple[tuple[str, bytes], ...]
 
 CLASSES = ("cat", "dog", "owl")
 REGIONS = ("north", "south", "west")
@@ -46,6 +47,9 @@ _AGREE = 0.8
 _VERSION_ITEMS = 400
 """Predictions after which producers use new schemas: consumers ask the registry again and again."""
 
+_LABEL_VERSIONS = 16
+"""Of the schemas of labels: items have very high numbers, too."""
+
 _MOST_ROWS = 6
 """Predictions that may join another one in its record."""
 
@@ -57,9 +61,6 @@ def gold_items() -> dict[str, dict[str, Any]]:
     """The rows of the file of gold items, by item."""
     rows = [json.loads(line) for line in GOLD_FILE.read_text(encoding="utf-8").splitlines()]
     return {row["item_id"]: row for row in rows}
-
-
-Headers = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,8 @@ class Workload:
                 made = _choose(rng, ONE)(rows[0], writing)
             message = self._message(rows[0]["item_id"], made)
             yield message
-            if rng.random() < _TWICE and all(
-                "time" in row for row in rows
-            ):  # else the two are of different times
+            have_times = all("time" in row for row in rows)  # else the two are of different times
+            if have_times and rng.random() < _TWICE:
                 yield message
 
     def closing(self, partition: int) -> Message:
@@ -231,7 +231,7 @@ class Workload:
         if true_class is not None:
             label["true_class"] = true_class
         rng = self._rng("format", is_damaged, *label.values())
-        version = int(request.item_id.rpartition("-")[2]) // _VERSION_ITEMS
+        version = int(request.item_id.rpartition("-")[2]) // _VERSION_ITEMS % _LABEL_VERSIONS
         writing = Writing("labels", version, rng, is_damaged=is_damaged)
         return self._message(request.item_id, _choose(rng, ONE)(label, writing))
 

@@ -43,8 +43,9 @@ _MOST_SECONDS = 1.0
 """Of CPU time, for inputs of some kilobytes at most."""
 
 _SAMPLED = 200
-_MOST_BYTES = 8_388_608
-"""That an input may have allocated at any time: texts may be 64 KiB long, and are there in several forms."""
+_LEAST_BYTES, _BYTES_PER_BYTE = 1_048_576, 300
+"""Memory that an input may take at any time: texts may be 64 KiB long, or 64 times as long as their record,
+and are there in several forms; what makes and checks the input takes memory, too."""
 
 _ADDRESSES = 4 << 30
 """Bytes of address space for the whole process; allocations beyond fail, which is a finding."""
@@ -55,7 +56,7 @@ class Run:
 
     def __init__(self, name: str, runs: int) -> None:
         self._name = name
-        self._use: Callable[[Scripted], None] = TARGETS[name]
+        self._use: Callable[[Scripted], int] = TARGETS[name]
         self._runs = runs
         self._inputs = 0
         self._failures: dict[str, bytes] = {}
@@ -77,8 +78,8 @@ class Run:
             tracemalloc.start()
         began = time.process_time()
         try:
-            self._use(Scripted(script))
-            self._check_bounds(time.process_time() - began, is_traced=is_traced)
+            size = self._use(Scripted(script))
+            self._check_bounds(size, time.process_time() - began, is_traced=is_traced)
         except Exception as error:  # noqa: BLE001 - whatever escapes is a finding
             places = traceback.extract_tb(error.__traceback__)
             where = f"{places[-1].filename}:{places[-1].lineno}"
@@ -89,11 +90,11 @@ class Run:
         if self._inputs >= self._runs or len(self._failures) >= _MOST_FAILURES:
             self.report()
 
-    def _check_bounds(self, seconds: float, *, is_traced: bool) -> None:
+    def _check_bounds(self, size: int, seconds: float, *, is_traced: bool) -> None:
         if is_traced:
             peak = tracemalloc.get_traced_memory()[1]
             self._largest = max(self._largest, peak)
-            assert peak < _MOST_BYTES, f"{peak} bytes"
+            assert peak < _LEAST_BYTES + _BYTES_PER_BYTE * size, f"{peak} bytes of memory"
         else:
             self._slowest = max(self._slowest, seconds)
             assert seconds < _MOST_SECONDS, "slow"

@@ -52,11 +52,12 @@ class Decoders:
     predictions: Formats
     labels: Callable[[Any], bytes]
 
-    def stand(self, records: Sequence[Record]) -> None:
-        """Take records for predictions, and for labels."""
+    def stand(self, records: Sequence[Record]) -> int:
+        """Take records for predictions, and for labels; how many bytes they have."""
         predictions_stand(records, self.predictions)
         for record in records[:1]:
             labels_stand(record, self.labels)
+        return sum(len(record.value or b"") for record in records)
 
 
 def decoders_of(registered: RegisteredValues) -> Decoders:
@@ -111,7 +112,7 @@ _RESPONSES: list[dict[str, Any]] = [
 ]
 
 
-def _native(chooser: Chooser) -> None:
+def _native(chooser: Chooser) -> int:
     text = mutators.value(chooser)
     decoders_stand(text)
     if chooser.below(4) == 3:
@@ -119,10 +120,10 @@ def _native(chooser: Chooser) -> None:
     records = [Record(text, mutators.headers(chooser)) for _ in range(_few(chooser))]
     records += [Record(mutators.message(chooser), []) for _ in records[1:]]
     headers_stand(records[0].headers)
-    _DECODERS.stand(records)
+    return _DECODERS.stand(records)
 
 
-def _events(chooser: Chooser) -> None:
+def _events(chooser: Chooser) -> int:
     data = _data(chooser)
     kind = mutators.pick(chooser, [PREDICTION_TYPE, PREDICTION_TYPE, LABEL_TYPE, RESPONSE_TYPES[0], "other"])
     event = _EVENT | {"type": kind} | data
@@ -132,7 +133,7 @@ def _events(chooser: Chooser) -> None:
     headers: Headers = [header]
     if chooser.below(4) == 3:
         headers += mutators.headers(chooser)
-    _DECODERS.stand([Record(mutators.damaged(chooser, text), headers)])
+    return _DECODERS.stand([Record(mutators.damaged(chooser, text), headers)])
 
 
 def _data(chooser: Chooser) -> dict[str, Any]:
@@ -150,16 +151,16 @@ def _data(chooser: Chooser) -> dict[str, Any]:
     return {"data_base64": base64.b64encode(value).decode()}
 
 
-def _inference(chooser: Chooser) -> None:
+def _inference(chooser: Chooser) -> int:
     text = tree(chooser, mutators.pick(chooser, _RESPONSES))
     declared: Headers = [("ce_type", mutators.pick(chooser, RESPONSE_TYPES).encode())]
     headers = mutators.pick(chooser, [[], [], declared, [*declared, ("ce_specversion", b"0.3")]])
     if chooser.below(16) == 15:
         headers = mutators.headers(chooser)
-    _DECODERS.stand([Record(mutators.damaged(chooser, text), headers)])
+    return _DECODERS.stand([Record(mutators.damaged(chooser, text), headers)])
 
 
-def _mapped(chooser: Chooser) -> None:
+def _mapped(chooser: Chooser) -> int:
     kind = chooser.below(4)
     text = (
         tree(chooser, mutators.pick(chooser, RECORDS))
@@ -173,7 +174,7 @@ def _mapped(chooser: Chooser) -> None:
         event = _EVENT | {"type": "other", "data_base64": base64.b64encode(text).decode()}
         text, headers = tree(chooser, event), [_EVENT_TYPES[0]]
     record = Record(mutators.damaged(chooser, text), headers, mutators.pick(chooser, [None, b"k", b"\xff"]))
-    mutators.pick(chooser, _MAPPED).stand([record])
+    return mutators.pick(chooser, _MAPPED).stand([record])
 
 
 def _avro_record(chooser: Chooser) -> bytes:
@@ -189,12 +190,12 @@ def _proto_record(chooser: Chooser) -> bytes:
     return framed(number, indexes + proto_value(chooser, proto_class(PROTO[number], name).DESCRIPTOR))
 
 
-def _json_schema(chooser: Chooser) -> None:
+def _json_schema(chooser: Chooser) -> int:
     text = mutators.value(chooser) if chooser.below(2) else tree(chooser, mutators.pick(chooser, _RESPONSES))
-    _DECODERS.stand([Record(framed(3, text), mutators.headers(chooser))])
+    return _DECODERS.stand([Record(framed(3, text), mutators.headers(chooser))])
 
 
-def _prefixes(chooser: Chooser) -> None:
+def _prefixes(chooser: Chooser) -> int:
     number = mutators.pick(chooser, [*SCHEMAS, 0, 99, 2**31, 2**32 - 1])
     content = mutators.pick(chooser, [b"", b"\0", b"\0" * 40, b"{}", mutators.message(chooser)])
     value = framed(number, content)
@@ -203,43 +204,45 @@ def _prefixes(chooser: Chooser) -> None:
         value = value[: chooser.below(8)]
     elif how == 1:
         value = mutators.pick(chooser, [b"\0", b"\1", b"\2", b"\0\0\0", b"\xff\xff\xff\xff"]) + value
-    _DECODERS.stand([Record(mutators.damaged(chooser, value), mutators.headers(chooser))])
+    return _DECODERS.stand([Record(mutators.damaged(chooser, value), mutators.headers(chooser))])
 
 
 def _binary(
     make: Callable[[Chooser], bytes], *declared: tuple[str, bytes | None]
-) -> Callable[[Chooser], None]:
+) -> Callable[[Chooser], int]:
     """Values of a binary format: mostly as they were made, some with bytes damaged."""
 
-    def use(chooser: Chooser) -> None:
+    def use(chooser: Chooser) -> int:
         headers = mutators.headers(chooser) if chooser.below(8) == 7 else [*declared] * chooser.below(2)
         value = make(chooser)
         if chooser.below(8) == 7:
             value = mutators.damaged(chooser, value)
         records = [Record(value, headers)]
         records += [Record(make(chooser), headers) for _ in range(_few(chooser) - 1)]
-        _DECODERS.stand(records)
+        return _DECODERS.stand(records)
 
     return use
 
 
-def _avro_schemas(chooser: Chooser) -> None:
+def _avro_schemas(chooser: Chooser) -> int:
     text = avro_schema(chooser, mutators.pick(chooser, [*AVRO.values()]))
     base = mutators.pick(chooser, [AVRO_PREDICTION, *AVRO.values()])
-    _read_by(RegisteredSchema("AVRO", text, {}), framed(1, avro_value(chooser, base)))
+    return _read_by(RegisteredSchema("AVRO", text, {}), framed(1, avro_value(chooser, base)))
 
 
-def _proto_schemas(chooser: Chooser) -> None:
+def _proto_schemas(chooser: Chooser) -> int:
     number = mutators.pick(chooser, [*PROTO])
     text = proto_text(chooser, PROTO[number])
     references = {"other.proto": proto_text(chooser, PROTO_PREDICTION)} if chooser.below(4) == 3 else {}
     name, indexes = mutators.pick(chooser, PROTO_MESSAGES[number])
     value = indexes + proto_value(chooser, proto_class(PROTO[number], name).DESCRIPTOR)
-    _read_by(RegisteredSchema("PROTOBUF", text, references), framed(1, value))
+    return _read_by(RegisteredSchema("PROTOBUF", text, references), framed(1, value))
 
 
-def _read_by(schema: RegisteredSchema, value: bytes) -> None:
-    decoders_of(RegisteredValues(Registered({1: schema}), cached=1)).stand([Record(value, [])])
+def _read_by(schema: RegisteredSchema, value: bytes) -> int:
+    """Use a schema and a value; how many bytes they have."""
+    decoders = decoders_of(RegisteredValues(Registered({1: schema}), cached=1))
+    return len(schema.text) + decoders.stand([Record(value, [])])
 
 
 def _few(chooser: Chooser) -> int:
@@ -247,7 +250,7 @@ def _few(chooser: Chooser) -> int:
     return mutators.pick(chooser, [1, 1, 1, 3])
 
 
-TARGETS: dict[str, Callable[[Chooser], None]] = {
+TARGETS: dict[str, Callable[[Chooser], int]] = {
     "native": _native,
     "events": _events,
     "inference": _inference,
@@ -260,7 +263,8 @@ TARGETS: dict[str, Callable[[Chooser], None]] = {
     "avro_schemas": _avro_schemas,
     "protobuf_schemas": _proto_schemas,
 }
-"""By the name of a decoder, what gives it one input that a chooser makes, and checks all that must hold."""
+"""By the name of a decoder: gives it an input that a chooser makes, checks all that must hold, and returns
+how many bytes the input has."""
 
 SLOW = {"protobuf_schemas": 1_000}
 """Of a million inputs, how many share one: protoc runs for every .proto."""
