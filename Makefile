@@ -52,7 +52,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/mypy docs/screenshots.py docs/house.py docs/recording.py
 	$(BIN)/mypy -p deploy.grafana
 	$(BIN)/mypy -p helm
-	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py deploy/image/healthcheck.py
+	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py .ci/record_model_servers.py deploy/image/healthcheck.py
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
 	$(BIN)/credence describe configuration --check

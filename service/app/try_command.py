@@ -119,7 +119,10 @@ def _proposed(options: argparse.Namespace) -> tuple[Profile, Proposal]:
 def _next_steps(proposal: Proposal, options: argparse.Namespace, config: str) -> NextSteps:
     model = proposal.settings.models[proposal.model]
     assessments = [f"{name}: {each.budget.labels:,} labels a day" for name, each in model.assessments.items()]
-    note = "" if proposal.roles.fields["item_id"] else _NO_ITEM
+    servers = f"{own_command()} servers"
+    note = f"These need Kafka and Redis. To try them, `{servers}` starts both on the addresses of {config}."
+    if not proposal.roles.fields["item_id"]:
+        note += f" {_NO_ITEM}"
     return NextSteps(config, assessments, _commands(proposal, options, config), note)
 
 
