@@ -19,6 +19,7 @@ from consumers.formats.arrow import decode_columns
 from consumers.formats.columns import ModelColumns, Texts
 from consumers.formats.decode_errors import guarded
 from consumers.formats.mapped_topic import MappedTopic
+from consumers.formats.messages import TopicMessages
 from consumers.formats.native import (
     Headers,
     WirePrediction,
@@ -28,6 +29,7 @@ from consumers.formats.native import (
     decode_predictions,
     element_texts,
 )
+from consumers.formats.registered_records import PlainRecords
 from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
@@ -110,7 +112,7 @@ class DecodedColumns:
 
     predictions: ModelColumns
     places: Indices
-    elements: Indices
+    elements: Indices | Sequence[None]
     errors: Sequence[tuple[int, int | None, BadMessage]] = ()
 
     @classmethod
@@ -182,12 +184,37 @@ def decode_parts(
         return [_decode_each(records, values, message_bytes, formats).moved(0)]
     if (decoded := _decode_alone(records, values, message_bytes)) is not None:
         return [decoded.moved(0)]
+    plain = _plain_records(records, values, message_bytes, formats)
+    parts: list[DecodedRecords | DecodedColumns] = []
+    for begin, end in [(0, len(records))] if plain is None else plain.runs:
+        of_run = [] if plain is None else plain.parts(begin, end)
+        parts += [DecodedColumns(*part) for part in of_run] or _decode_in_turn(
+            records[:end], values[:end], message_bytes, formats, begin
+        )
+    return parts
+
+
+def _plain_records(
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Sequence[Format]
+) -> PlainRecords | None:
+    for each in formats:
+        if isinstance(each, TopicMessages):
+            try:
+                return guarded(each.plain_records, records, values, message_bytes=message_bytes)
+            except BadMessage:
+                return None  # decoded like any other records, which gives the reasons
+    return None
+
+
+def _decode_in_turn(
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int, formats: Formats, begin: int
+) -> list[DecodedRecords | DecodedColumns]:
+    """Parts of the records from an index on, successive ones of which are columns if they can be."""
     columns = [
         _columns(record.headers, value) if len(value) <= message_bytes else None
-        for record, value in zip(records, values, strict=True)
+        for record, value in zip(records[begin:], values[begin:], strict=True)
     ]
     parts: list[DecodedRecords | DecodedColumns] = []
-    begin = 0
     for layout, group in groupby(columns, lambda found: None if found is None else found.layout):
         members = list(group)
         end = begin + len(members)
