@@ -16,7 +16,7 @@ from consumers.formats.avro_fields import FieldReaders
 from consumers.formats.avro_rows import LONGEST_NAME, Lists, NotPlainError, Read
 from consumers.formats.avro_scan import Scan
 from consumers.formats.columns import Coded, ModelColumns
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Floats, Indices
 
 _LONGEST_ID, _LONGEST_CLASS, _LONGEST_URI = 256, 256, 2_048
 
@@ -66,16 +66,11 @@ class PlainPredictions:
             item_ids=self._scan.texts(rows, (begins[rows], lengths[rows])),
             classes=_some(found.get("predicted_class", missing), rows),
             scores=found.get("score", unknown)[rows],
-            probabilities=self._probabilities(rows),
+            probabilities=_matrix(self._scan, found.get("probabilities"), rows),
             times=found.get("time", unknown)[rows],
             payload_uris=_some(found.get("payload_uri", missing), rows),
             attributes={name: _some(column, rows) for name, column in attributes.items()},
         )
-
-    def _probabilities(self, rows: Indices) -> Floats | None:
-        lists: Lists | None = self._found.get("probabilities")
-        width = 0 if lists is None or not len(rows) else int(lists.counts[rows[0]])
-        return self._scan.matrix(lists.begins[rows], lists.size, width) if lists and width else None
 
 
 class AvroColumns:
@@ -108,7 +103,7 @@ class AvroColumns:
         found = {role: read(scan, None) for role, read in self._readers}
         scan.texts(None, found["item_id"])
         scan.finish()
-        rows = _rows_by_model(scan.is_plain, found["model"], found.get("probabilities"))
+        rows = _rows_by_model(scan, found["model"], found.get("probabilities"))
         return PlainPredictions(rows, scan, found)
 
 
@@ -129,9 +124,9 @@ def _fields(schema: Any) -> list[tuple[Any, list[str]]]:
     ]
 
 
-def _rows_by_model(is_plain: Flags, models: Coded, lists: Lists | None) -> dict[str, Indices]:
+def _rows_by_model(scan: Scan, models: Coded, lists: Lists | None) -> dict[str, Indices]:
     """The plain rows of every model, all of which have as many probabilities; none of very many models."""
-    plain = np.flatnonzero(is_plain)
+    plain = np.flatnonzero(scan.is_plain)
     codes = np.unique(models.codes[plain]).tolist()
     if len(codes) * _FEWEST_ROWS > len(plain):
         return {}
@@ -141,9 +136,17 @@ def _rows_by_model(is_plain: Flags, models: Coded, lists: Lists | None) -> dict[
         if lists is not None:
             widths, counts = np.unique(lists.counts[rows], return_counts=True)
             rows = rows[lists.counts[rows] == widths[counts.argmax()]]
+            if (matrix := _matrix(scan, lists, rows)) is not None:
+                rows = rows[np.isfinite(matrix).all(axis=1)]
         if (model := models.names[code]) is not None:
             rows_of[model] = rows
     return rows_of
+
+
+def _matrix(scan: Scan, lists: Lists | None, rows: Indices) -> Floats | None:
+    """The lists of some rows, which are equally long; None if they have none."""
+    width = 0 if lists is None or not len(rows) else int(lists.counts[rows[0]])
+    return scan.matrix(lists.begins[rows], lists.size, width) if lists and width else None
 
 
 def _some(texts: Coded, rows: Indices) -> Coded:

@@ -70,7 +70,7 @@ def _spread(found: Any, is_present: Flags) -> Any:
             return Lists(_filled(begins, is_present, 0), _filled(counts, is_present, 0), size)
         case dict():
             return {name: _spread(each, is_present) for name, each in found.items()}
-        case np.ndarray():
+        case np.ndarray() if found.dtype == np.float64:
             return _filled(found, is_present, np.nan)
     return None
 

@@ -8,8 +8,10 @@ those of the specification of Avro 1.12, "Binary encoding".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from consumers.formats.byte_texts import LONGEST_READ, ByteTexts
 from consumers.formats.columns import Coded, Texts
@@ -140,13 +142,13 @@ class Scan:
         words = self._texts.words[self.take(rows, size)]
         if size == _MOST_IN_WORD:
             return words.view(np.float64)
-        return words.astype(np.uint32).view(np.float32).astype(np.float64)
+        return _as_doubles(words.astype(np.uint32).view(np.float32))
 
     def matrix(self, begins: Ints, size: int, width: int) -> Floats:
         """As many floats of 4 or 8 bytes at each of these places, which are in values [r, width]."""
         kind = np.float64 if size == _MOST_IN_WORD else np.float32
         found = self._texts.blocks(begins, size * width).view(kind).reshape(len(begins), width)
-        return found.astype(np.float64)
+        return _as_doubles(found)
 
     def run(self, rows: Rows, counts: Ints, size: int) -> tuple[Ints, Ints]:
         """Where items of a fixed size begin in every row, and how many there are [r]; 0 where given up."""
@@ -178,3 +180,8 @@ class Scan:
         """Give up rows whose array or map goes on with another block."""
         begins = self.take(rows, 1)
         self.refuse(rows, self._texts.bytes[begins] != 0)
+
+
+def _as_doubles(found: npt.NDArray[Any]) -> Floats:
+    with np.errstate(invalid="ignore"):  # of some numbers that are not finite
+        return found.astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -45,7 +46,7 @@ def text(content: bytes) -> bytes:
 @st.composite
 def numbers(draw: st.DrawFn, number: int) -> bytes:
     """An integer, now and then in more bytes than it needs."""
-    return varint(number, longer=draw(st.sampled_from([0] * 30 + [1, 3, 9])))
+    return varint(number, longer=draw(st.sampled_from([0] * 90 + [1, 3, 9])))
 
 
 @st.composite
@@ -53,10 +54,10 @@ def blocks(draw: st.DrawFn, items: list[bytes]) -> bytes:
     """Items of an array or a map, in one block or several, which may begin with their size."""
     at, out = 0, b""
     while at < len(items):
-        count = draw(st.sampled_from([len(items)] * 9 + [1])) if len(items) > 1 else 1
+        count = draw(st.sampled_from([len(items)] * 29 + [1])) if len(items) > 1 else 1
         block = items[at : at + count]
         content = b"".join(block)
-        if draw(st.sampled_from([False] * 9 + [True])):
+        if draw(RARELY):
             out += varint(-len(block)) + varint(len(content)) + content
         else:
             out += varint(len(block)) + content
@@ -64,19 +65,35 @@ def blocks(draw: st.DrawFn, items: list[bytes]) -> bytes:
     return out + b"\0"
 
 
-TEXTS = st.text(st.sampled_from("abc7_\0é€\U0001f600"), max_size=6).map(str.encode) | st.sampled_from(
-    [b"cat", b"dog", b"7", b"x" * 64, b"x" * 65, b"y" * 129, b"z" * 257, "ü".encode() * 128, b"\xff", b"\xe2\x82"]
+COMMON_TEXTS = st.text(st.sampled_from("abc7_\0é€\U0001f600"), min_size=1, max_size=9).map(str.encode)
+ODD_TEXTS = st.sampled_from(
+    [
+        b"",
+        b"dog",
+        b"7",
+        b"x" * 64,
+        b"x" * 65,
+        b"y" * 129,
+        b"z" * 257,
+        "ü".encode() * 128,
+        b"\xff",
+        b"\xe2\x82",
+    ]
 )
-FLOATS = st.floats(width=32) | st.sampled_from([0.0, 0.25, 0.5, 1.0])
+ODD_FLOATS = st.floats(width=32) | st.sampled_from([math.nan, math.inf, -math.inf])
+COMMON_FLOATS = st.floats(0, 1, width=32)
 LONGS = st.integers(SMALLEST, HUGE) | st.integers(-70, 70)
-TIMES = st.integers(1_700_000_000_000_000, 1_900_000_000_000_000) | st.integers(-(10**18), 10**18)
+COMMON_TIMES = st.integers(1_700_000_000_000_000, 1_900_000_000_000_000)
+ODD_TIMES = st.integers(-(10**18), 10**18)
+RARELY = st.sampled_from([False] * 19 + [True])
 
 
 @st.composite
 def contents(draw: st.DrawFn, schema: Any) -> bytes:  # noqa: C901, PLR0911, PLR0912 - one case for each kind
     """Any value of a schema."""
     if isinstance(schema, list):
-        branch = draw(st.integers(0, len(schema) - 1))
+        branches = [branch for branch, kind in enumerate(schema) for _ in range(1 if kind == "null" else 4)]
+        branch = draw(st.sampled_from(branches))
         return draw(numbers(branch)) + draw(contents(schema[branch]))
     kind = schema if isinstance(schema, str) else schema["type"]
     logical = "" if isinstance(schema, str) else schema.get("logicalType", "")
@@ -88,32 +105,37 @@ def contents(draw: st.DrawFn, schema: Any) -> bytes:  # noqa: C901, PLR0911, PLR
         case "int" if logical == "date":
             return varint(draw(st.integers(-800_000, 3_000_000)))
         case "int" | "long":
-            number = draw(TIMES) // (1 if "micros" in logical else 1_000) if logical else draw(LONGS)
+            time = ODD_TIMES if draw(RARELY) else COMMON_TIMES
+            number = draw(time) // (1 if "micros" in logical else 1_000) if logical else draw(LONGS)
             return draw(numbers(number))
         case "float":
-            return struct.pack("<f", draw(FLOATS))
+            return struct.pack("<f", draw(ODD_FLOATS if draw(RARELY) else COMMON_FLOATS))
         case "double":
-            return struct.pack("<d", draw(FLOATS | st.floats()))
+            return struct.pack("<d", draw(ODD_FLOATS if draw(RARELY) else COMMON_FLOATS))
         case "bytes":
             return text(draw(st.binary(max_size=5)))
         case "string":
-            return text(draw(TEXTS))
+            return text(draw(ODD_TEXTS if draw(RARELY) else COMMON_TEXTS))
         case "enum":
-            return draw(numbers(draw(st.sampled_from([0, 1, 2, 2, 1, 0, -1, 3]))))
+            return draw(numbers(draw(st.sampled_from([0, 1, 2] * 9 + [-1, 3]))))
         case "fixed":
             return draw(st.binary(min_size=schema["size"], max_size=schema["size"]))
         case "array":
             items = draw(st.lists(contents(schema["items"]), max_size=4))
             return draw(blocks(items))
         case "map":
-            names = st.sampled_from([b"region", b"camera", b"\xc3\xbc", b"", b"n" * 129])
+            names = st.sampled_from([b"region", b"camera", b"\xc3\xbc"] * 9 + [b"", b"n" * 129])
             pairs = draw(st.lists(st.tuples(names, contents(schema["values"])), max_size=3))
             return draw(blocks([text(name) + value for name, value in pairs]))
     return b"".join([draw(contents(field["type"])) for field in schema["fields"]])
 
 
-def _optional(schema: Any) -> st.SearchStrategy[Any]:
-    return st.sampled_from([schema, ["null", schema], [schema, "null"]])
+@st.composite
+def or_null(draw: st.DrawFn, schema: Any) -> Any:
+    """A type, or the union of it and null."""
+    if isinstance(schema, list) or schema == "null":
+        return schema
+    return draw(st.sampled_from([schema, ["null", schema], [schema, "null"]]))
 
 
 @st.composite
@@ -121,13 +143,16 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
     """A schema of predictions, with other fields among those of the contract."""
     names = [f"other{number}" for number in range(draw(st.integers(0, 3)))]
     fields = [{"name": name, "type": draw(others())} for name in names]
-    for name, kinds in ROLES.items():
-        if name in ("model", "item_id") or draw(st.booleans()):
-            field = {"name": name, "type": draw(st.sampled_from(kinds).flatmap(_optional))}
-            if draw(st.sampled_from([False] * 9 + [True])):
+    for name, (usual, rare) in ROLES.items():
+        is_there = RARELY if name in ("payload", "votes", "probability") else st.booleans()
+        if name in ("model", "item_id") or draw(is_there):
+            kind = draw(st.sampled_from(rare if rare and draw(RARELY) else usual))
+            field = {"name": name, "type": draw(or_null(kind))}
+            if draw(RARELY):
                 field = field | {"name": f"renamed_{name}", "aliases": [name, "another"]}
             fields.append(field)
-    schema = {"type": "record", "name": "Prediction", "fields": draw(st.permutations(fields))}
+    fields = draw(st.permutations(fields))
+    schema = {"type": "record", "name": "Prediction", "fields": fields}
     return _with_own_names(schema, iter(range(1_000)))
 
 
@@ -147,47 +172,55 @@ def _with_own_names(schema: Any, numbers: Iterator[int]) -> Any:
     return schema | parts
 
 
-ROLES: Mapping[str, list[Any]] = {
-    "model": ["string", "string", ENUM],
-    "item_id": ["string"],
-    "predicted_class": ["string", "string", ENUM, "bytes"],
-    "score": ["double", "float", "float", "long"],
-    "probabilities": [{"type": "array", "items": kind} for kind in ("double", "float", "int")],
-    "attributes": [
-        {"type": "map", "values": "string"},
-        {"type": "map", "values": ["null", "string"]},
-        {"type": "map", "values": ENUM},
-        {
-            "type": "record",
-            "name": "Attributes",
-            "fields": [{"name": "region", "type": "string"}, {"name": "camera", "type": ["string", "null"]}],
-        },
-    ],
-    "time": [LOGICAL[0], LOGICAL[1], LOGICAL[1], LOGICAL[2], "string", "long"],
-    "payload": ["string", "bytes", "null"],
-    "payload_uri": ["string"],
-    "votes": [{"type": "map", "values": "string"}],
-    "probability": ["double", "string"],
+ROLES: Mapping[str, tuple[list[Any], list[Any]]] = {
+    "model": (["string", ENUM], []),
+    "item_id": (["string"], [ENUM]),
+    "predicted_class": (["string", ENUM], ["bytes"]),
+    "score": (["double", "float"], ["long", "string"]),
+    "probabilities": (
+        [{"type": "array", "items": kind} for kind in ("double", "float")],
+        [{"type": "array", "items": kind} for kind in ("int", ["null", "double"])],
+    ),
+    "attributes": (
+        [
+            {"type": "map", "values": "string"},
+            {"type": "map", "values": ["null", "string"]},
+            {"type": "map", "values": ENUM},
+            {
+                "type": "record",
+                "name": "Attributes",
+                "fields": [
+                    {"name": "region", "type": "string"},
+                    {"name": "camera", "type": ["string", "null"]},
+                    {"name": "size", "type": ENUM},
+                ],
+            },
+        ],
+        [{"type": "map", "values": "long"}],
+    ),
+    "time": ([LOGICAL[0], LOGICAL[1]], [LOGICAL[2], "string", "long"]),
+    "payload": ([["null", "string"], "null", ["null", "string", "bytes"]], ["string", "bytes"]),
+    "payload_uri": (["string"], ["bytes"]),
+    "votes": ([["null", {"type": "map", "values": "string"}]], [{"type": "map", "values": "string"}]),
+    "probability": (["double"], ["string"]),
 }
-"""What a field of the contract may be, in a schema that somebody may have written."""
+"""Types of the fields of the contract that columns can have, and others that somebody may use."""
 
 
-def others() -> st.SearchStrategy[Any]:
+@st.composite
+def others(draw: st.DrawFn) -> Any:
     """The type of a field that no prediction has."""
-    simple = st.sampled_from([*PRIMITIVES, "null", *LOGICAL])
-    one = simple | st.sampled_from([ENUM, FIXED])
-    many = one.map(lambda item: {"type": "array", "items": item}) | one.map(
-        lambda item: {"type": "map", "values": item}
-    )
-    record = st.tuples(one | many, one).map(
-        lambda parts: {
-            "type": "record",
-            "name": "Record",
-            "fields": [{"name": "a", "type": parts[0]}, {"name": "b", "type": parts[1]}],
-        }
-    )
-    any_type = one | many | record
-    return any_type | any_type.flatmap(_optional) | st.just(["null", "int", "string"])
+    one = st.sampled_from([*PRIMITIVES, *PRIMITIVES, "null", ENUM, FIXED, *LOGICAL[:5]])
+    if draw(RARELY):
+        one = st.sampled_from([*LOGICAL, ["null", "int", "string"]])
+    item = one if draw(RARELY) else st.sampled_from(PRIMITIVES)
+    record = {
+        "type": "record",
+        "name": "Record",
+        "fields": [{"name": "a", "type": draw(one)}, {"name": "b", "type": draw(one.flatmap(or_null))}],
+    }
+    many = [{"type": "array", "items": draw(item)}, {"type": "map", "values": draw(item)}]
+    return draw(or_null(draw(one | st.sampled_from([*many, record]))))
 
 
 @st.composite
