@@ -15,6 +15,8 @@ import fastavro
 from fastavro.read import LOGICAL_READERS
 from fastavro.schema import SchemaParseException
 
+from consumers.formats.avro_columns import AvroColumns
+from consumers.formats.avro_rows import NotPlainError
 from consumers.formats.expansion import check_expansion
 from service.domain.errors import BadMessage
 from service.kafka.schema_registry import RegisteredSchema
@@ -66,23 +68,8 @@ def avro_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:
     Raises:
         BadMessage: the schema cannot be used.
     """
-    try:
-        texts = [
-            json.loads(text, object_hook=_without_marks)
-            for text in (*schema.references.values(), schema.text)
-        ]
-        costs = _Costs()
-        nodes = costs.check(texts)
-        named: dict[str, Any] = {}
-        for text in texts[:-1]:
-            fastavro.parse_schema(text, named_schemas=named)
-        parsed: Any = fastavro.parse_schema(texts[-1], named_schemas=named)
-    except _UNUSABLE as error:
-        raise BadMessage(
-            "unsupported_schema", f"the registered text is no usable Avro schema ({type(error).__name__})"
-        ) from None
+    parsed, _, costs = _parsed(schema)
     aliases = _aliases(parsed)
-    longest_name = costs.longest_name
 
     def read(value: bytes, begin: int) -> Any:
         stream = BytesIO(value)
@@ -96,14 +83,46 @@ def avro_reader(schema: RegisteredSchema) -> Callable[[bytes, int], Any]:
         check_expansion(
             found,
             value_bytes=len(value),
-            most_names=nodes + _MOST_NODES_PER_BYTE * len(value),
-            longest_name=longest_name,
+            most_names=costs.nodes + _MOST_NODES_PER_BYTE * len(value),
+            longest_name=costs.longest_name,
         )
         for alias, name in aliases:
             found.setdefault(alias, found[name])
         return found
 
     return read
+
+
+def avro_columns(schema: RegisteredSchema) -> AvroColumns | None:
+    """Reads many values of a schema as columns; None if its values can only be read one by one.
+
+    Raises:
+        BadMessage: the schema cannot be used.
+    """
+    parsed, named, _ = _parsed(schema)
+    try:
+        return AvroColumns(parsed, named, LOGICAL_READERS)
+    except NotPlainError:
+        return None
+
+
+def _parsed(schema: RegisteredSchema) -> tuple[Any, dict[str, Any], _Costs]:
+    """A schema as fastavro parses it, the types that have names, and what a value costs."""
+    try:
+        texts = [
+            json.loads(text, object_hook=_without_marks)
+            for text in (*schema.references.values(), schema.text)
+        ]
+        costs = _Costs()
+        costs.check(texts)
+        named: dict[str, Any] = {}
+        for text in texts[:-1]:
+            fastavro.parse_schema(text, named_schemas=named)
+        return fastavro.parse_schema(texts[-1], named_schemas=named), named, costs
+    except _UNUSABLE as error:
+        raise BadMessage(
+            "unsupported_schema", f"the registered text is no usable Avro schema ({type(error).__name__})"
+        ) from None
 
 
 def _aliases(parsed: Any) -> list[tuple[str, str]]:
@@ -123,25 +142,20 @@ class _Costs:
 
     Attributes:
         longest_name: characters of the longest name of a field, alias or symbol.
+        nodes: values that one of it consists of, besides the items of arrays and maps.
     """
 
     def __init__(self) -> None:
-        self.longest_name = 0
+        self.longest_name = self.nodes = 0
         self._named: dict[str, tuple[int, int]] = {}
         self._open: set[str] = set()
 
-    def check(self, texts: list[Any]) -> int:
-        """Refuse a schema, the last of several, by which few bytes could fill the memory.
-
-        Returns:
-            values that one of it consists of, besides the items of arrays and maps.
-        """
-        nodes = 0
+    def check(self, texts: list[Any]) -> None:
+        """Refuse a schema, the last of several, by which few bytes could fill the memory."""
         for text in texts:
-            nodes, _ = self._cost(text, "", 0)
-            if nodes > _MOST_NODES:
+            self.nodes, _ = self._cost(text, "", 0)
+            if self.nodes > _MOST_NODES:
                 raise BadMessage("unsupported_schema", f"it describes more than {_MOST_NODES:,} fields")
-        return nodes
 
     def _cost(self, schema: Any, namespace: str, depth: int) -> tuple[int, int]:
         if depth > _DEEPEST:

@@ -18,6 +18,7 @@ from consumers.formats.event_headers import EVENTS, Headers, check_event, event_
 from consumers.formats.mapping import Mapper, encode_native, finite
 from consumers.formats.native import ABSENT, EventArray, attempt
 from consumers.formats.registered import RegisteredValues, is_registered
+from consumers.formats.registered_records import PlainRecords, places_of_one_schema, plain_records
 from service.domain.errors import BadMessage
 from service.domain.messages import CLOUDEVENTS_VERSION, FIRST_SECOND, LAST_SECOND
 
@@ -86,6 +87,21 @@ class TopicMessages:
             Unavailable: the registry cannot be asked now.
         """
         return self._text(headers, value, None)
+
+    def plain_records(
+        self, records: Sequence[Any], values: Sequence[bytes], *, message_bytes: int
+    ) -> PlainRecords | None:
+        """Those of a batch's records that can be read as columns; None if they are too few.
+
+        Raises:
+            Unavailable: the registry cannot be asked now; try again.
+        """
+        if self._registered is None or self._mapper is not None:
+            return None
+        places = places_of_one_schema(
+            records, values, message_bytes=message_bytes, event_type=self._event_type
+        )
+        return plain_records(self._registered, self, records, values, places) if places else None
 
     def rewrite(self, record: Any) -> bytes:
         """Native JSON of a record of Kafka, which may be native already.

@@ -15,8 +15,10 @@ from consumers.formats.arrow_columns import decode_columns
 from consumers.formats.columns import ModelColumns, Texts
 from consumers.formats.decode_errors import guarded
 from consumers.formats.mapped_topic import MappedTopic
+from consumers.formats.messages import TopicMessages
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, Format, Formats, decode_alone, decode_each
+from consumers.formats.registered_records import PlainRecords
 from consumers.formats.response_columns import ResponseRows
 from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import BadMessage
@@ -31,7 +33,7 @@ class DecodedColumns:
 
     predictions: ModelColumns
     places: Indices
-    elements: Indices
+    elements: Indices | Sequence[None]
     errors: Sequence[tuple[int, int | None, BadMessage]] = ()
 
     @classmethod
@@ -93,8 +95,24 @@ class _Batch:
 
     def parts(self) -> Iterator[Part]:
         """Predictions of successive records that can be read together, in order."""
-        begin = 0
-        for _, group in groupby(self._columnar(), _layout):
+        plain = self._plain_records()
+        for begin, end in [(0, len(self.records))] if plain is None else plain.runs:
+            of_run = [] if plain is None else plain.parts(begin, end)
+            yield from (DecodedColumns(*part) for part in of_run)
+            if not of_run:
+                yield from self._in_turn(begin, end)
+
+    def _plain_records(self) -> PlainRecords | None:
+        """Those of a schema registry, if most are read as columns."""
+        for each in self.formats:
+            if isinstance(each, TopicMessages):
+                return _or_none(
+                    each.plain_records, self.records, self.values, message_bytes=self.message_bytes
+                )
+        return None
+
+    def _in_turn(self, begin: int, end: int) -> Iterator[Part]:
+        for _, group in groupby(self._columnar(begin, end), _layout):
             members = list(group)
             end = begin + len(members)
             match members[0]:
@@ -108,10 +126,10 @@ class _Batch:
                     yield DecodedColumns.of(response_columns.join(rows), counts, begin)
             begin = end
 
-    def _columnar(self) -> Iterator[bytes | ResponseRows | None]:
+    def _columnar(self, begin: int, end: int) -> Iterator[bytes | ResponseRows | None]:
         """Of every record the schema, if it is an Arrow stream, or its rows, if it is a response."""
         responses = [each for each in self.formats if isinstance(each, OpenInference)]
-        for record, value in zip(self.records, self.values, strict=True):
+        for record, value in zip(self.records[begin:end], self.values[begin:end], strict=True):
             found: bytes | ResponseRows | None = None
             if len(value) <= self.message_bytes:
                 found = schema_of(record.headers, value)
