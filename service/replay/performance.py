@@ -207,8 +207,8 @@ def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, f
         found[f"{name}_coverage"] = float(_held(interval, true)) if exists else np.nan
         found[f"{name}_width"] = float(interval.upper - interval.lower) if exists else np.nan
         found[f"{name}{SQUARED_ERROR}"] = float((interval.mean - true) ** 2)
-        median = np.nanmedian(getattr(believed, name)[:, at]) if exists else np.nan
-        found[f"{name}_median{SQUARED_ERROR}"] = float((median - true) ** 2)
+    median = Band.of(believed.f1[:, at], study.mass).median
+    found[f"f1_median{SQUARED_ERROR}"] = float((median - truth.f1[0, truly_at]) ** 2)
     prevalence = Estimate.of(believed.prevalence, study.mass)
     return found | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
 
