@@ -102,7 +102,7 @@ def avro_columns(schema: RegisteredSchema) -> AvroColumns | None:
     parsed, named, _ = _parsed(schema)
     try:
         return AvroColumns(parsed, named, LOGICAL_READERS)
-    except NotPlainError:
+    except (NotPlainError, *_UNUSABLE):
         return None
 
 

@@ -20,7 +20,7 @@ from service.domain.arrays import Floats, Indices
 from service.domain.messages import LONGEST_CLASS, LONGEST_ITEM_ID, LONGEST_NAME, LONGEST_URI
 
 _FEWEST_ROWS = 20
-"""Of a model, on average: columns of fewer cost more than objects."""
+"""Of a model: columns of fewer cost more than objects."""
 
 _READERS: Mapping[str, Callable[[FieldReaders, Any], Read]] = {
     "model": lambda readers, schema: readers.text(schema, 1, LONGEST_NAME),
@@ -124,21 +124,19 @@ def _fields(schema: Any) -> list[tuple[Any, list[str]]]:
 
 
 def _rows_by_model(scan: Scan, models: Coded, lists: Lists | None) -> dict[str, Indices]:
-    """The plain rows of every model, all of which have as many probabilities; none of very many models."""
+    """The plain rows of models that have some, all of which have as many probabilities."""
     plain = np.flatnonzero(scan.is_plain)
-    codes = np.unique(models.codes[plain]).tolist()
-    if len(codes) * _FEWEST_ROWS > len(plain):
-        return {}
     rows_of: dict[str, Indices] = {}
-    for code in codes:
-        rows = plain if len(codes) == 1 else plain[models.codes[plain] == code]
+    for code, count in zip(*np.unique(models.codes[plain], return_counts=True), strict=True):
+        if count < _FEWEST_ROWS or (model := models.names[code]) is None:
+            continue
+        rows = plain if count == len(plain) else plain[models.codes[plain] == code]
         if lists is not None:
             widths, counts = np.unique(lists.counts[rows], return_counts=True)
             rows = rows[lists.counts[rows] == widths[counts.argmax()]]
             if (matrix := _matrix(scan, lists, rows)) is not None:
                 rows = rows[np.isfinite(matrix).all(axis=1)]
-        if (model := models.names[code]) is not None:
-            rows_of[model] = rows
+        rows_of[model] = rows
     return rows_of
 
 

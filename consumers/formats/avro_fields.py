@@ -39,6 +39,10 @@ _RANGES = {
     "int-date": (-700_000, 2_900_000),
 }
 _MICROSECONDS = {"long-timestamp-millis": 1_000, "long-timestamp-micros": 1}
+_TYPES = frozenset(
+    {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+    | {"record", "error", "enum", "array", "map", "fixed"}
+)
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 
 
@@ -213,7 +217,8 @@ class FieldReaders:
         if isinstance(schema, list):
             return "union", schema
         kind = schema if isinstance(schema, str) else schema["type"]
-        if kind in self._named:
+        # As fastavro does: somebody may have called a type `long`.
+        if kind not in _TYPES and kind in self._named:
             return self._resolved(self._named[kind])
         logical = "" if isinstance(schema, str) else f"{kind}-{schema.get('logicalType')}"
         return (logical if logical in self._logical else kind), schema

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from avro_values import contents, damaged, schemas, varint
+from avro_values import HOSTILE, contents, damaged, schemas, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schema_values import Registered, framed
@@ -145,6 +146,10 @@ READ_TOGETHER: dict[str, tuple[dict[str, Any], bytes]] = {
         START + b"\2" + START[-8:] + b"\0" + b"\4\2x\2y\0" + b"\0",
     ),
     "a map": (schema_with({"type": "map", "values": "long"}), START + b"\4\2x\7\2y\7\0"),
+    "types with the names of others": (
+        schema_with(records_of("long") | {"name": "record"}, FIXED | {"name": "long"}, "long"),
+        START + b"\7" + bytes(4) + b"\7",
+    ),
     "a type that is used twice": (schema_with(FIXED, "Four"), START + bytes(8)),
 }
 
@@ -203,6 +208,27 @@ def test_a_bad_value_changes_nothing_of_those_beside_it() -> None:
         values = [each for bad in cut for each in (good, bad)] * 2
         found = check(schema, values)
         assert set(range(0, len(values), 2)) <= found.keys()
+
+
+def changed(value: bytes, rng: random.Random) -> bytes:
+    """A value of which some bytes were changed, removed or inserted."""
+    at, other = rng.randrange(len(value) + 1), rng.randrange(256)
+    match rng.randrange(4):
+        case 0:
+            return value[:at]
+        case 1:
+            return value[:at] + rng.choice(HOSTILE) + value[at:]
+        case 2:
+            return value[:at] + bytes([other]) + value[at + rng.randrange(3) :]
+    return value[:at] + bytes([value[at] ^ 1 << other % 8]) + value[at + 1 :] if at < len(value) else value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_of_damaged_values_are_read_together_as_they_are_one_by_one(seed: int) -> None:
+    rng = random.Random(seed)
+    for schema, good in READ_TOGETHER.values():
+        values = [changed(good, rng) if rng.random() < 0.6 else good for _ in range(150)]
+        assert len(check(schema, values)) > 20
 
 
 def test_a_character_must_not_begin_in_one_text_and_end_in_the_next() -> None:
