@@ -18,6 +18,9 @@ _PLACE = re.compile(r"(.*) - at `\$(?:\[[^\]]*\])?\.?(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _TYPE = re.compile(r"`([a-z]+)[^`]*`")
 
+_LONGEST_PATH = 100
+"""Characters of a path in a detail, which is a header of the dead letter: values may be nested deeply."""
+
 _TYPES = {
     "str": "a string",
     "int": "an integer",
@@ -72,6 +75,8 @@ def bad_field(error: msgspec.ValidationError) -> BadMessage:
     text, path = _QUOTED.sub("(value)", str(error)), ""
     if placed := _PLACE.fullmatch(text):
         text, path = placed.groups()
+    if len(path) > _LONGEST_PATH:
+        path = f"{path[:_LONGEST_PATH]}..."
     if missing := _MISSING.fullmatch(text):
         return BadMessage("missing_field", f"{path}.{missing[1]} is missing".lstrip("."))
     plain = _PLAIN.get(text, _TYPE.sub(lambda found: _TYPES.get(found[1], found[1]), text))

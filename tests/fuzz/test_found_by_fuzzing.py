@@ -6,7 +6,9 @@ import time
 import tracemalloc
 
 import pytest
+from mapped_records import refusal
 from model_ingest import ingest
+from properties import LONGEST_DETAIL
 from pydantic import ValidationError
 from store_site import NOW, Record, Site, message, record
 
@@ -29,6 +31,13 @@ def test_the_detail_of_a_refusal_quotes_no_content_whatever_quotes_are_in_it(kin
     with pytest.raises(BadMessage) as refused:
         decode_label(b'{"request_id":"r","model":"m","item_id":"i","kind":"' + kind + b'"}')
     assert "hunter2" not in refused.value.detail
+
+
+def test_the_detail_of_a_refusal_is_short_however_deep_what_is_wrong_is_nested() -> None:
+    value = b'{"ts":' + b"[" * 900 + b"1e999999" + b"]" * 900 + b"}"
+    reason, detail = refusal(value)
+    assert (reason, detail[-24:]) == ("invalid_field", "...: number out of range")
+    assert len(detail) <= LONGEST_DETAIL
 
 
 @pytest.mark.parametrize(
