@@ -11,7 +11,7 @@ from store_site import NOW, Record, Site, assert_same_facts, record
 from test_arrow_records import MODELS, ROWS, pooled, two_sites
 
 from consumers.formats.messages import TopicMessages
-from consumers.formats.records import DecodedColumns, decode_parts
+from consumers.formats.parts import DecodedColumns, decode_parts
 from consumers.formats.registered import RegisteredValues
 from service.domain.messages import PREDICTION_TYPE
 from service.store.connection import Connection
