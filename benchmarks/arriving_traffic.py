@@ -6,6 +6,7 @@ looked at after every label.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import linalg
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.replay.rate_runs import RateItems, true_rates
+from service.statistics.e_processes import log_arrival_weights
 from service.statistics.policies import proportional
 from service.statistics.rates.allocation import aim
 from service.statistics.rates.evidence import LIMITS
@@ -78,6 +80,47 @@ def confirmed(
     rng: np.random.Generator,
 ) -> Floats:
     """After how many labels each run confirmed that groups differ by more; infinite if never [R]."""
+
+    def is_confirmed(evidence: LabelEvidence) -> Flags:
+        return np.asarray(log_e_any_difference(evidence, difference) >= -np.log(alpha))
+
+    return _first_labels(arrivals, rate, is_confirmed, runs=runs, budget=budget, rng=rng)
+
+
+def confirmed_limit(
+    arrivals: Arrivals,
+    rate: Rate,
+    limits: Floats,
+    *,
+    runs: int,
+    budget: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> Floats:
+    """After how many labels each run confirmed that a group is above any of these limits [R].
+
+    So the limit, and the group that has one, may be chosen after looking. Every group has the share of alpha
+    that it would have if all had limits.
+    """
+    shares = log_arrival_weights(np.arange(1, len(arrivals.begin) + 1))
+
+    def is_confirmed(evidence: LabelEvidence) -> Flags:
+        highest = np.max([evidence.log_e_exceeds(limit) for limit in limits.tolist()], axis=0)
+        return np.asarray((highest + shares >= -np.log(alpha)).any(axis=1))
+
+    return _first_labels(arrivals, rate, is_confirmed, runs=runs, budget=budget, rng=rng)
+
+
+def _first_labels(
+    arrivals: Arrivals,
+    rate: Rate,
+    is_confirmed: Callable[[LabelEvidence], Flags],
+    *,
+    runs: int,
+    budget: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """After how many labels evidence first confirmed something in each run; infinite if never [R]."""
     count, width = arrivals.begin.shape
     every = runs * count
     weights = np.zeros((every, width))
@@ -102,8 +145,7 @@ def confirmed(
             *(rate, LIMITS),
             *(each.reshape(runs, count, -1) for each in (evidence.log_e_above, evidence.log_e_below)),
         )
-        is_new = (log_e_any_difference(by_run, difference) >= -np.log(alpha)) & np.isinf(found)
-        found[is_new] = label
+        found[is_confirmed(by_run) & np.isinf(found)] = label
     return found
 
 

@@ -17,10 +17,11 @@ import numpy as np
 from scipy import special
 
 from benchmarks.arriving_traffic import confirmed as confirmed_of_traffic
-from benchmarks.arriving_traffic import null_traffic
+from benchmarks.arriving_traffic import confirmed_limit, null_traffic
 from service.domain.arrays import Floats
 from service.replay.rate_runs import WAYS, RateItems, RateQuestion, Way, label_items, run_rates, true_rates
 from service.replay.tables import Cell, Table, print_tables
+from service.statistics.rates.evidence import LIMITS
 from service.statistics.rates.measures import RATES
 from service.statistics.rates.posterior import draw_rates, gap, joint_intervals
 from service.statistics.rates.strata import RateStrata
@@ -177,6 +178,23 @@ def of_traffic(runs: int, budget: int, seed: int) -> Table:
     return Table(title, "false positive rates", ("runs", "%"), rows)
 
 
+def of_limits(runs: int, budget: int, seed: int) -> Table:
+    """False confirmations of limits that were set in advance, and of those chosen after looking."""
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for name in ("equal, weak scores", "equal, strong scores"):
+        true = NULLS[name][0].false_positive[0]
+        chosen = {"limit at the rate": np.array([true]), "any limit from the rate on": LIMITS[true <= LIMITS]}
+        for how, limits in chosen.items():
+            rng = np.random.default_rng((seed, 2))
+            items = make_items(NULLS[name][0], rng)
+            traffic = null_traffic(items, RATE, first=FIRST, per_label=PER_LABEL, moves=False, rng=rng)
+            found = confirmed_limit(traffic, RATE, limits, runs=runs, budget=budget, alpha=ALPHA, rng=rng)
+            false = np.isfinite(found)
+            rows.append((f"{name}, {how}", (float(false.sum()), 100 * float(false.mean()))))
+    title = f"runs with a falsely confirmed limit within {budget:,} labels: alpha {ALPHA}, {runs} runs"
+    return Table(title, "false positive rates", ("runs", "%"), rows)
+
+
 def of_coverage(runs: int, seed: int) -> Table:
     """How often the intervals of both groups hold at once, and that of their difference."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -231,6 +249,7 @@ TABLES: dict[str, Callable[[argparse.Namespace], Table]] = {
     "gaps": lambda options: of_gaps(options.runs, options.seed),
     "nulls": lambda options: of_nulls(options.false_runs, options.most, options.seed),
     "traffic": lambda options: of_traffic(options.false_runs, options.most, options.seed),
+    "limits": lambda options: of_limits(options.false_runs, options.most, options.seed),
     "coverage": lambda options: of_coverage(options.coverage_runs, options.seed),
 }
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.arriving_traffic import confirmed as confirmed_of_traffic
-from benchmarks.arriving_traffic import null_traffic
+from benchmarks.arriving_traffic import confirmed_limit, null_traffic
 from benchmarks.error_rates import (
     ALPHA,
     COVERED,
@@ -53,6 +53,17 @@ def test_few_runs_ever_confirm_a_gap_of_traffic_that_arrives_meanwhile(*, moves:
     rng = np.random.default_rng(7)
     traffic = null_traffic(make_items(world, rng), RATE, first=300, per_label=5, moves=moves, rng=rng)
     found = confirmed_of_traffic(traffic, RATE, difference, runs=40, budget=150, alpha=ALPHA, rng=rng)
+    # A thousandth of the tests would fail at a rate of alpha.
+    assert np.isfinite(found).sum() <= stats.binom.ppf(0.999, 40, ALPHA)
+
+
+def test_few_runs_ever_confirm_a_limit_that_is_chosen_after_looking() -> None:
+    world, _ = NULLS["equal, strong scores"]
+    true = world.false_positive[0]
+    rng = np.random.default_rng(9)
+    traffic = null_traffic(make_items(world, rng), RATE, first=300, per_label=5, moves=False, rng=rng)
+    kept = LIMITS[true <= LIMITS]  # no group is beyond any of them
+    found = confirmed_limit(traffic, RATE, kept, runs=40, budget=150, alpha=ALPHA, rng=rng)
     # A thousandth of the tests would fail at a rate of alpha.
     assert np.isfinite(found).sum() <= stats.binom.ppf(0.999, 40, ALPHA)
 

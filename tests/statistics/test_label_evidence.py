@@ -117,3 +117,16 @@ def test_what_is_kept_of_a_draw_is_read_as_it_was_written() -> None:
     column = np.array([packed_estimator(numbers)] * 3, ESTIMATOR_TYPE)
     assert unpacked_estimators(column).tolist() == [numbers.tolist()] * 3
     assert unpacked_estimators(column[:0]).shape == (0, 10)
+
+
+@pytest.mark.parametrize("rate", LABELLED, ids=[rate.name for rate in LABELLED])
+@given(labels=st.lists(st.integers(0, 40), min_size=4, max_size=4))
+def test_random_items_are_less_evidence_against_a_limit_that_is_easier_to_keep(
+    rate: Rate, labels: list[int]
+) -> None:
+    limits = LIMITS[1:-1]
+    counts = np.array(labels, np.float64).reshape(1, 2, 2)
+    found = LabelEvidence.of(rate, limits, Capital.of_sample(rate, limits, counts, np.zeros((1, 2))))
+    # So a limit that is chosen after looking, and is kept, is confirmed no sooner than the rate itself.
+    assert (np.diff(found.log_e_above[0, 0]) <= 1e-9).all()
+    assert (np.diff(found.log_e_below[0, 0]) >= -1e-9).all()
