@@ -16,6 +16,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.assessments import Aim
+from service.replay.best_design import best_standard_error, best_width
 from service.replay.items_to_label import RANDOM, ItemsToLabel
 from service.replay.workers import Workers
 from service.statistics.binary.design import design_estimate
@@ -142,6 +143,7 @@ def run_once(study: PerformanceStudy, mixture: MixtureFit, labels: int, number: 
         "band_coverage": float(_held(band, truth).mean()),
         **_at_threshold(study, believed),
         **_by_design(study, items.labelled, believed, posterior, rng.spawn(1)[0]),
+        **_best_design(study, learner, items.labelled, labels),
         **_making(posterior),
     }
     measures["area_if_positive"] = measures["area"] if measures["positive_label"] else np.nan
@@ -205,6 +207,8 @@ def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, f
         found[f"{name}_coverage"] = float(_held(interval, true)) if exists else np.nan
         found[f"{name}_width"] = float(interval.upper - interval.lower) if exists else np.nan
         found[f"{name}{SQUARED_ERROR}"] = float((interval.mean - true) ** 2)
+    median = Band.of(believed.f1[:, at], study.mass).median
+    found[f"f1_median{SQUARED_ERROR}"] = float((median - truth.f1[0, truly_at]) ** 2)
     prevalence = Estimate.of(believed.prevalence, study.mass)
     return found | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
 
@@ -235,6 +239,20 @@ def _by_design(
             found[f"{name}_{kind}_coverage"] = float(_held(interval, true)) if exists else np.nan
             found[f"{name}_{kind}_width"] = float(interval.upper - interval.lower) if exists else np.nan
     return found
+
+
+def _best_design(
+    study: PerformanceStudy, learner: ScoreLearner, labelled: LabelledStrata, labels: int
+) -> dict[str, float]:
+    """How precise labels alone would be, were they spread with the truth in view."""
+    pool, bins = study.scores, learner.bins
+    of = np.searchsorted(bins.edges, pool.scores[pool.positive], side="right")
+    positives = learner.strata.sums(np.bincount(of, minlength=len(bins.counts)).astype(np.float64))
+    (error,) = best_standard_error(labelled, positives, labels, "f1")
+    return {
+        "best_f1_error": float(error),
+        "best_band_width": best_width(labelled, positives, labels, study.mass),
+    }
 
 
 def _making(posterior: ScorePosterior) -> dict[str, float]:

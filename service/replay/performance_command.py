@@ -149,12 +149,16 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
         ),
         table(
             f"root mean squared error at the threshold {study.threshold:g}, x 100",
-            {words: f"{name}{SQUARED_ERROR}" for name, words in _WORDS.items()},
-            "Of posterior means.",
+            {words: f"{name}{SQUARED_ERROR}" for name, words in _WORDS.items()}
+            | {"F1, medians": f"f1_median{SQUARED_ERROR}", "F1, best design": "best_f1_error"},
+            "Of posterior means, and of medians of F1. Best design: the standard error of labels alone, if "
+            "they are spread over strata whose positive shares are known (Neyman).",
         ),
         table(
             f"mean width of {percent} intervals at the threshold {study.threshold:g}, x 100",
-            {words: f"{name}_width" for name, words in _WORDS.items()},
+            {words: f"{name}_width" for name, words in _WORDS.items()}
+            | {"curve": "band_width", "curve, best design": "best_band_width"},
+            "Best design: of labels alone, if they are spread over strata whose positive shares are known.",
         ),
         table(
             f"share of design-based {percent} intervals that hold the truth, %",

@@ -76,6 +76,7 @@ def made_up(number: int, area: float, label_only_area: float, **measures: float)
     names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in ("width", "squared_error"))
     names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in BY_DESIGN)
     names += tuple(f"weight_{name}" for name in WAYS)
+    names += ("f1_median_squared_error", "best_f1_error", "best_band_width")
     names += ("design_disagrees", "target_met", "target_promised", "target_possible")
     one: Mapping[str, float] = dict.fromkeys(names, 1.0) | measures
     band = Band(*(np.full_like(RECALLS, each) for each in (0.4, 0.5, 0.6)))

@@ -113,15 +113,22 @@ def expected_gains(strata: LabelledStrata, theta: Floats, aim: str) -> Floats:
 
     Of the curve it is the mean over recalls. Strata ascend by score.
     """
-    if aim == CURVE:
-        values, of_one = _curve(strata, theta)
-    else:
-        values, of_one = _at_threshold(strata, theta, AIMS[aim])
+    values, of_one = changes_by_one(strata, theta, aim)
     mean = theta.mean(axis=0)
     shared = (values - values.mean(axis=0)).T @ (theta - mean) / len(theta)
     covariance = shared + of_one * (theta * (1 - theta)).mean(axis=0)
     gains = (covariance**2).mean(axis=0) / np.maximum(mean * (1 - mean), _LEAST_VARIANCE)
     return np.where(strata.unlabelled >= 1, gains, 0.0)
+
+
+def changes_by_one(strata: LabelledStrata, theta: Floats, aim: str) -> tuple[Floats, Floats]:
+    """The aim in every draw of theta [S, R], and its mean change by one more positive item [R, B].
+
+    R is 1, but for the curve, of which it is the number of recalls.
+    """
+    if aim == CURVE:
+        return _curve(strata, theta)
+    return _at_threshold(strata, theta, AIMS[aim])
 
 
 def _at_threshold(
