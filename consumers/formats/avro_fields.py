@@ -21,7 +21,7 @@ _MOST_ALIASES = 2
 _MOST_FIELDS = 250
 _MOST_TEXT = 16_000
 _TEXT_OF_NUMBER = 40
-"""Characters that a value may take as JSON, besides those for its bytes.
+"""Characters that a value may take as JSON with all names and symbols, besides those for its bytes.
 
 With these bounds a value never becomes as much longer as the other decoder allows: its JSON has at most 12
 characters for a byte, each alias repeats it, and 64 KiB or 64 times its length are allowed.
@@ -58,6 +58,7 @@ class FieldReaders:
         self._named = named
         self._logical = logical
         self._text = self._fields = 0
+        self._copies = 1
 
     def note(self, name: str, aliases: int = 0) -> None:
         """Count a field that is written as JSON with its name.
@@ -66,8 +67,14 @@ class FieldReaders:
             NotPlainError: there are too many, or they are too long.
         """
         self._fields += 1
-        self._text += (1 + aliases) * (6 * len(name) + _TEXT_OF_NUMBER)
-        if self._text > _MOST_TEXT or self._fields > _MOST_FIELDS or aliases > _MOST_ALIASES:
+        self._copies = max(self._copies, 1 + aliases)
+        if self._fields > _MOST_FIELDS or aliases > _MOST_ALIASES:
+            raise NotPlainError
+        self._add_text(6 * len(name) + _TEXT_OF_NUMBER)
+
+    def _add_text(self, characters: int) -> None:
+        self._text += characters
+        if self._text * self._copies > _MOST_TEXT:
             raise NotPlainError
 
     def text(self, schema: Any, fewest: int, most: int) -> Read:
@@ -149,7 +156,9 @@ class FieldReaders:
         """Reads texts by name: a mapping to `Coded`, with None where there is none."""
         kind, schema = self._resolved(schema)
         if kind == "map":
+            before = self._text
             values = self.text(schema["values"], 0, _LONG[1])
+            self._add_text((MOST_ATTRIBUTES - 1) * (self._text - before))
             return lambda scan, rows: named_texts(scan, rows, values)
         if kind != "record":
             return optional(schema, self.attributes)
@@ -225,9 +234,9 @@ class FieldReaders:
 
     def _symbols(self, schema: Mapping[str, Any]) -> list[str | None]:
         symbols: list[str | None] = list(schema["symbols"])
-        self._text += 6 * max((len(symbol or "") for symbol in symbols), default=0)
-        if self._text > _MOST_TEXT or not symbols:
+        if not symbols:
             raise NotPlainError
+        self._add_text(max(len(symbol or "") for symbol in symbols))
         return symbols
 
     def _fixed_size(self, kind: str, schema: Any) -> int:

@@ -127,6 +127,10 @@ READ_TOGETHER: dict[str, tuple[dict[str, Any], bytes]] = {
         schema_with(attributes={"type": "map", "values": "string"}),
         START + b"\4\2a\2x\2b" + b"\x80\1" + b"y" * 64 + b"\0",
     ),
+    "symbols as attributes": (
+        schema_with(attributes={"type": "map", "values": ENUM}),
+        START + b"\2\2a\2\0",
+    ),
     "no attributes": (schema_with(attributes={"type": "map", "values": "string"}), START + b"\0"),
     "a record of attributes": (
         schema_with(attributes=records_of("string", ["null", "string"], ENUM)),
@@ -160,7 +164,12 @@ def test_values_of_usual_schemas_are_all_read_together(schema: dict[str, Any], v
 
 
 MAP = schema_with(attributes={"type": "map", "values": ["null", "string"]})
+SYMBOLS = ENUM | {"name": "Long", "symbols": ["x" * 2_000]}
 ONE_BY_ONE: dict[str, tuple[dict[str, Any], bytes]] = {
+    "few bytes that are long as text": (
+        schema_with(attributes={"type": "map", "values": SYMBOLS}),
+        START + varint(60) + b"".join(b"\2%c\0" % (33 + number) for number in range(60)) + b"\0",
+    ),
     "a name that is there twice": (MAP, START + b"\4\2a\2\2x\2a\0\0"),
     "two blocks": (MAP, START + b"\2\2a\2\2x\2\2b\2\2x\0"),
     "a block with its size": (MAP, START + b"\1\x0a\2a\2\2x\0"),
