@@ -33,18 +33,6 @@ def test_without_labels_the_curve_is_as_expected() -> None:
     assert found.std(axis=0) == pytest.approx(spread, rel=0.1)
 
 
-def test_strata_on_the_same_side_of_the_threshold_share_an_offset() -> None:
-    called = VALUES >= 0
-    with_sides = ScoreProcess([Hypothesis(VALUES, PRIOR)], (0.2,), called)
-    drawn = with_sides.draw(none(), np.random.default_rng(0), count=20_000).log_odds
-    above = drawn[:, called].mean(axis=1)
-    below = drawn[:, ~called].mean(axis=1)
-    plain = process(0.2).draw(none(), np.random.default_rng(0), count=20_000).log_odds
-    jump = plain[:, called].mean(axis=1) - plain[:, ~called].mean(axis=1)
-    # Two independent offsets of standard deviation 0.4; a variance of 20,000 draws is off by 1%.
-    assert (above - below).var() == pytest.approx(jump.var() + 2 * 0.4**2, rel=0.1)
-
-
 def test_deviations_leave_the_mean_probability_where_the_curve_has_it() -> None:
     certain = PRIOR._replace(offset_deviation=1e-3, slope_deviation=1e-3)
     found = process(2.0, prior=certain).draw(none(), np.random.default_rng(0), count=20_000).log_odds

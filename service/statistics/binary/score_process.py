@@ -6,11 +6,6 @@ sigma whose correlation falls to 1/e over one length (Gaussian process classific
 Gaussian Processes for Machine Learning, 2006, sections 3.4 and 4.2.1). So a curve is trusted only near
 labels: labels of the highest scores leave open what is far below them.
 
-All strata that are called positive share one more offset, and so do the others. Otherwise a curve that is
-smooth at the threshold may have too few positive items above it and too many below, although it fits the
-labels of each stratum. (Targeted learning adds such a term for the quantity that is wanted; van der Laan and
-Rubin, International Journal of Biostatistics 2006.)
-
 No coordinate and no sigma is right for every classifier. Several hypotheses are averaged, weighted by the
 probability that each gave to the labels.
 """
@@ -24,12 +19,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Floats, Indices
 
 SIGMAS: Final = (0.2, 0.5, 1.0, 2.0)
 """Standard deviations of the smooth deviations, in logits; equally probable."""
 
-_SIDE_DEVIATION: Final = 0.4  # of the offset on either side of the threshold, in logits
 _NUGGET: Final = 1e-6  # variance that keeps covariances of nearly equal coordinates regular
 _STEPS: Final = 50
 _CONVERGED: Final = 1e-6  # change of the log posterior
@@ -99,7 +93,6 @@ class ScoreProcess:
 
     hypotheses: Sequence[Hypothesis]
     sigmas: Sequence[float] = SIGMAS
-    called: Flags | None = None  # which strata are called positive [B]; None: no offset of either side
     _at: Floats | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,10 +101,7 @@ class ScoreProcess:
         self._names = [hypothesis.prior.name for hypothesis, _ in cases]
         self._log_prior = np.log(weights / weights.sum())
         self._means = np.stack([_mean(*case) for case in cases])
-        covariances = np.stack([_covariance(*case) for case in cases])
-        if self.called is not None:
-            covariances += _SIDE_DEVIATION**2 * (self.called[:, None] == self.called)
-        self._roots = _cholesky(covariances)
+        self._roots = _cholesky(np.stack([_covariance(*case) for case in cases]))
 
     def draw(self, labels: Labels, rng: np.random.Generator, *, count: int) -> CurveDraws:
         """Draws of the log odds, given the labels.

@@ -113,7 +113,7 @@ class ScoreLearner:
 
     @cached_property
     def _process(self) -> ScoreProcess:
-        return ScoreProcess(self._hypotheses(), self.sigmas, self.strata.called)
+        return ScoreProcess(self._hypotheses(), self.sigmas)
 
     def log_odds(
         self, positives: Floats, negatives: Floats, rng: np.random.Generator, *, draws: int
