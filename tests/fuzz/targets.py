@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import json_mutators as mutators
@@ -16,7 +17,7 @@ from json_trees import tree
 from mapped_topics import LABEL_MAPPINGS, MAPPINGS, RECORDS
 from properties import decoders_agree_with_the_contract, decoders_stand, headers_stand
 from protobuf_mutators import proto_text, proto_value
-from schema_values import AVRO_PREDICTION, PROTO_PREDICTION, Registered, framed, proto_class
+from schema_values import AVRO_PREDICTION, PROTO_PREDICTION, Registered, avro, framed, proto_class
 
 from consumers.formats.arrow import CONTENT_TYPE, arrow_rows
 from consumers.formats.messages import TopicMessages
@@ -67,6 +68,20 @@ def decoders_of(registered: RegisteredValues) -> Decoders:
     labels = TopicMessages(LABEL_TYPE, registered=registered)
     return Decoders([arrow_rows, messages, responses], labels.rewrite)
 
+
+_TOGETHER = 80
+"""Values of one schema in an input: enough for columns."""
+
+_AVRO_FIELDS = [field["name"] for field in AVRO_PREDICTION["fields"]]
+_USUAL = [
+    avro(AVRO_PREDICTION, dict.fromkeys(_AVRO_FIELDS) | {"model": "m", "item_id": "a"} | fields)
+    for fields in (
+        {"predicted_class": "cat", "score": 0.5},
+        {"predicted_class": "\u00fc", "score": 1.0, "time": datetime(2026, 1, 31, tzinfo=UTC)},
+        {"predicted_class": "cat", "score": 0.5, "attributes": {"camera": "dock", "region": "eu"}},
+        {"predicted_class": "cat", "score": 0.25, "payload_uri": "s3://a", "model": "n"},
+    )
+]
 
 _VALUES = RegisteredValues(Registered(SCHEMAS), cached=100)
 _DECODERS = decoders_of(_VALUES)
@@ -224,6 +239,19 @@ def _binary(
     return use
 
 
+def _avro_together(chooser: Chooser) -> int:
+    """Values of one schema, as many as are read together, among a few that may be odd."""
+    values = [mutators.pick(chooser, _USUAL) for _ in range(4)] * (_TOGETHER // 4)
+    for _ in range(chooser.below(4)):
+        odd = _framed_prediction(chooser) if chooser.below(2) else mutators.pick(chooser, _USUAL)
+        values[chooser.below(len(values))] = mutators.damaged(chooser, odd)
+    return _DECODERS.stand([Record(value, []) for value in values])
+
+
+def _framed_prediction(chooser: Chooser) -> bytes:
+    return framed(1, avro_value(chooser, AVRO_PREDICTION))
+
+
 def _avro_schemas(chooser: Chooser) -> int:
     text = avro_schema(chooser, mutators.pick(chooser, [*AVRO.values()]))
     base = mutators.pick(chooser, [AVRO_PREDICTION, *AVRO.values()])
@@ -256,6 +284,7 @@ TARGETS: dict[str, Callable[[Chooser], int]] = {
     "inference": _inference,
     "mapping": _mapped,
     "avro": _binary(_avro_record),
+    "avro_together": _avro_together,
     "protobuf": _binary(_proto_record),
     "json_schema": _json_schema,
     "prefixes": _prefixes,
@@ -266,5 +295,5 @@ TARGETS: dict[str, Callable[[Chooser], int]] = {
 """By the name of a decoder: gives it an input that a chooser makes, checks all that must hold, and returns
 how many bytes the input has."""
 
-SLOW = {"protobuf_schemas": 1_000}
-"""Of a million inputs, how many share one: protoc runs for every .proto."""
+SLOW = {"protobuf_schemas": 1_000, "avro_together": 10}
+"""Of a million inputs, how many share one: protoc runs for every .proto, and many values are one input."""
