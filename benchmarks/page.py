@@ -163,8 +163,8 @@ The first two fifths of a stream, in which the pool fills, are not measured.
 {table(heads, rows)}
 
 `poll and decode` decodes and validates predictions, and does nothing else. Arrow batches have five attributes, the
-others two. `flushes` is the share of time that flushes take:
-they encode changes, write them to Redis, and sometimes ask Kafka for the topic's id."""
+others two. `flushes` is the share of time that flushes take: they
+encode changes, write them to Redis, and sometimes ask Kafka for the topic's id."""
 
 
 def _limits(ingest: Sequence[Figures], clients: Figures, parsers: Sequence[Figures]) -> str:
@@ -179,9 +179,8 @@ in turn:
 
 {table(("client", "CPU per record, us"), received)}
 
-librdkafka, in C, takes least. Credence does not use it: where a log was truncated, it does not say at which offset the
-logs diverge, which Credence needs to count no prediction twice and to lose none. If your brokers never lose acknowledged
-records, this is the first thing to change.
+librdkafka, in C, takes least. Credence does not use it: at which offset a truncated log diverges, it says only in the text
+of an error. Credence needs that offset to lose no prediction and to count none twice.
 
 **Many in a JSON array, or many probabilities:** parsing takes most of the time. {_command("parsers")} compares libraries.
 None of them makes columns as fast as msgspec makes objects, and msgspec alone checks types. Only to parse long lists of
