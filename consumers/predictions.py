@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any
 
@@ -33,9 +34,6 @@ from service.telemetry.instruments import PipelineMetrics
 
 _PIECE_BYTES = 1_000_000
 """About how much is added at once: what a piece is made of should fit into the processor's cache."""
-
-_SAMPLED = 16
-"""One in so many records is looked at, to learn how long they are."""
 
 
 @dataclass
@@ -135,9 +133,8 @@ class PredictionStep:
         A batch that is retried continues with the piece that failed.
         """
         first = bisect_left(records, self._partitions[partition].position, key=attrgetter("offset"))
-        length = _piece_length(records)
-        for begin in range(first, len(records), length):
-            self._process_piece(partition, records[begin : begin + length], now)
+        for piece in _pieces(records[first:]):
+            self._process_piece(partition, piece, now)
 
     def _process_piece(self, partition: int, records: Sequence[Any], now: float) -> None:
         state = self._partitions[partition]
@@ -292,8 +289,10 @@ class PredictionStep:
         return state.position
 
 
-def _piece_length(records: Sequence[Any]) -> int:
-    """Number of records in a piece of a batch, by the values of some of them."""
-    some = records[::_SAMPLED]
-    total = sum(len(record.value or b"") for record in some)
-    return max(1, _PIECE_BYTES * len(some) // max(total, 1))
+def _pieces(records: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Successive records, in pieces by the lengths of their values."""
+    begins = accumulate([len(record.value or b"") for record in records], initial=0)
+    numbers = [begin // _PIECE_BYTES for begin in begins][:-1]
+    for _, members in groupby(range(len(records)), numbers.__getitem__):
+        places = list(members)
+        yield records[places[0] : places[-1] + 1]

@@ -13,13 +13,11 @@ import numpy as np
 
 from consumers.formats.arrow_messages import check_messages
 from consumers.formats.arrow_stream import ArrowRows, Dictionaries, codes_of, places_of, rows_of
-from consumers.formats.columns import Coded, ModelColumns, Texts
+from consumers.formats.columns import Coded, ModelColumns, Texts, are_exact
 from consumers.formats.open_inference import MOST_WRITTEN
-from service.domain.arrays import Flags, Floats, Ints
+from service.domain.arrays import Floats, Ints
 from service.domain.errors import BadMessage
 from service.domain.messages import (
-    FIRST_SECOND,
-    LAST_SECOND,
     LONGEST_CLASS,
     LONGEST_ITEM_ID,
     LONGEST_NAME,
@@ -28,7 +26,6 @@ from service.domain.messages import (
 )
 
 _CODE_BITS = 32
-_MICROSECONDS = 1_000_000
 
 
 def decode_columns(values: Sequence[bytes]) -> tuple[ModelColumns, Ints] | None:
@@ -108,8 +105,7 @@ def _dictionary_bytes(pa: Any, batch: Any) -> int:
 
 def _shared_bytes(rows: ArrowRows, dictionaries: Dictionaries) -> Ints:
     """Bytes of the texts of every row that others may share [n]: of a dictionary, the model, and names."""
-    names = len((rows.model or "").encode()) + sum(map(len, rows.attributes))
-    shared = np.full(rows.count, names, np.int64)
+    shared = np.full(rows.count, rows.shared_bytes, np.int64)
     for array, lengths in dictionaries.uses:
         shared += np.append(lengths, 0)[codes_of(array)]
     return shared
@@ -190,14 +186,12 @@ def _scores(rows: ArrowRows) -> tuple[Floats, bool]:
 
 
 def _times(rows: ArrowRows) -> tuple[Floats, bool]:
-    """Times in seconds, and whether the native format can have all of them."""
+    """Times in seconds, and whether all of them are exact."""
     if (found := rows.microseconds()) is None:
         return np.full(rows.count, np.nan), True
     stamps, is_missing = found
-    is_valid: Flags = is_missing | (
-        (stamps >= FIRST_SECOND * _MICROSECONDS) & (stamps < (LAST_SECOND + 1) * _MICROSECONDS)
-    )
-    return np.where(is_missing, np.nan, stamps / 1e6), bool(is_valid.all())
+    times = np.where(is_missing, np.nan, stamps / 1e6)
+    return times, are_exact(times)
 
 
 def _probabilities(rows: ArrowRows) -> tuple[Floats | None, bool]:

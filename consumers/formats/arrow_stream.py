@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from consumers.formats.arrow_messages import check_messages
@@ -22,6 +23,10 @@ _TEXTS = frozenset(_FIELDS[:5])
 
 _MICROSECONDS = 1_000_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": _MICROSECONDS, "ns": 1_000_000_000}
+
+_encode = msgspec.json.Encoder().encode
+_ESCAPED_BYTES = 6
+"""Of a control character in JSON."""
 
 _DICTIONARY_BYTES = 16
 """Of a dictionary for every row; of a longer one only what the rows have is decoded."""
@@ -42,6 +47,11 @@ class ArrowRows:
     model: str | None
     fields: Mapping[str, Any]
     attributes: Mapping[str, Any]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the model and of names of attributes, as JSON writes them in every row."""
+        return len(_encode(self.model)) + sum(len(_encode(name)) for name in self.attributes)
 
     @property
     def arrays(self) -> Iterator[Any]:
@@ -148,9 +158,17 @@ class Dictionaries:
         if lengths is None:
             # Offsets within the buffers, texts in UTF-8.
             dictionary.validate(full=True)
-            lengths = self._lengths[key] = np.diff(_bounds(dictionary))
+            lengths = self._lengths[key] = _written_lengths(dictionary)
         if len(lengths):
             self.uses.append((array, lengths))
+
+
+def _written_lengths(dictionary: Any) -> Ints:
+    """Bytes of every text as JSON may write it [d]: control characters and some others take six there."""
+    lengths: Ints = np.diff(_bounds(dictionary))
+    data = np.frombuffer(dictionary.buffers()[2] or b"", np.uint8)
+    is_plain = not ((data < ord(" ")) | (data == ord("\\")) | (data == ord('"'))).any()
+    return lengths if is_plain else lengths * _ESCAPED_BYTES
 
 
 def places_of(pa: Any, schema: Any) -> list[int]:
@@ -235,9 +253,7 @@ def rows_of(batch: Any, dictionaries: Dictionaries) -> ArrowRows:
 
 def _check_length(batches: Sequence[ArrowRows], uses: Sequence[tuple[Any, Ints]], value_bytes: int) -> None:
     """Refuse rows that repeat long texts: of a dictionary, the model, or names of attributes."""
-    shared = sum(
-        rows.count * (len((rows.model or "").encode()) + sum(map(len, rows.attributes))) for rows in batches
-    )
+    shared = sum(rows.count * rows.shared_bytes for rows in batches)
     most = MOST_WRITTEN * value_bytes
     if shared + sum(len(array) * int(lengths.max()) for array, lengths in uses) <= most:
         return

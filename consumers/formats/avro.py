@@ -207,6 +207,7 @@ class _Costs:
     def _note(self, names: list[Any]) -> None:
         if not all(isinstance(name, str) for name in names):
             raise TypeError
+        "".join(names).encode()  # half of a surrogate pair cannot be written as JSON
         self.longest_name = max(self.longest_name, *map(len, names), 0)
 
     def _reference(self, name: str, namespace: str) -> tuple[int, int]:

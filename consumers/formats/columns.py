@@ -17,6 +17,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
+_EXACT_SECONDS = 2.0**33
+
+
+def are_exact(times: Floats) -> bool:
+    """Whether seconds since the epoch [n] are whole microseconds as floats, which those after 2242 are not.
+
+    NaN is no time.
+    """
+    return not (np.abs(times) >= _EXACT_SECONDS).any()
+
+
 def utc_text(microseconds: int) -> str:
     """A time as RFC 3339 writes it, given in microseconds since the epoch.
 

@@ -67,7 +67,7 @@ class OpenInference:
         if is_event(headers) or (response := parse_response(headers, value)) is None:
             return None
         try:
-            rows = self._table(response, len(value)).as_rows()
+            rows = self._table(response, len(value)).as_rows(len(value))
         except (msgspec.MsgspecError, ValueError):
             return None
         return rows if rows.count else None
@@ -135,7 +135,8 @@ class _Table:
             *(self.response.model_name, self._identity, *self.fields),
             *(*self.attributes, *self.shared, *self.shared.values()),
         )
-        if count * sum(map(len, in_every_row)) > MOST_WRITTEN * value_bytes:
+        # As JSON writes them: control characters and some others take six bytes there.
+        if count * sum(len(_encode(text)) for text in in_every_row) > MOST_WRITTEN * value_bytes:
             # One long parameter of many short rows would fill the memory.
             raise BadMessage("message_too_large", "what all rows share is too long for so many rows")
 
@@ -164,12 +165,14 @@ class _Table:
         rows = zip(*parts, *_attribute_parts(self.shared, self.attributes), strict=False)
         return b"[" + b",".join(map(b"".join, rows)) + b"]"
 
-    def as_rows(self) -> ResponseRows:
+    def as_rows(self, value_bytes: int) -> ResponseRows:
         """The rows without an object for each.
 
         Raises:
-            ValueError, msgspec.MsgspecError: a row may be invalid.
+            ValueError, msgspec.MsgspecError: a row may be invalid, or the rows share very many attributes.
         """
+        if len(self.shared) * self._count > value_bytes:
+            raise ValueError("columns of what all rows share would take much more memory than the response")
         fields: dict[str, Sequence[Any]] = {name: values_of(each) for name, each in self.fields.items()}
         if "item_id" not in fields:
             fields["item_id"] = check_item_ids(self._item_ids)

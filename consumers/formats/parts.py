@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ParamSpec, TypeVar
@@ -22,6 +22,13 @@ from consumers.formats.registered_records import PlainRecords
 from consumers.formats.response_columns import ResponseRows
 from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import BadMessage
+
+_FEW_PARTS = 16
+_FEWEST_ROWS, _FEWEST_BYTES = 64, 4_096
+"""Of a part of columns, if there are more than a few: each part costs as much as some hundred objects."""
+
+_MOST_PIECES = 8
+"""In which Arrow records of one schema are tried, if one of them must be read by itself."""
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -94,7 +101,7 @@ class _Batch:
     formats: Sequence[Format]
 
     def parts(self) -> Iterator[Part]:
-        """Predictions of successive records that can be read together, in order."""
+        """Predictions of records that can be read together; those of a model are in order."""
         plain = self._plain_records()
         for begin, end in [(0, len(self.records))] if plain is None else plain.runs:
             of_run = [] if plain is None else plain.parts(begin, end)
@@ -112,49 +119,70 @@ class _Batch:
         return None
 
     def _in_turn(self, begin: int, end: int) -> Iterator[Part]:
-        for _, group in groupby(self._columnar(begin, end), _layout):
-            members = list(group)
-            end = begin + len(members)
-            match members[0]:
-                case None:
-                    yield self._objects(begin, end)
-                case bytes():
-                    yield from self._arrow(begin, end)
-                case ResponseRows():
-                    rows = [each for each in members if isinstance(each, ResponseRows)]
-                    counts = np.array([each.count for each in rows])
-                    yield DecodedColumns.of(response_columns.join(rows), counts, begin)
-            begin = end
+        """Parts of successive records, each of one kind."""
+        found = [self._columnar(place) for place in range(begin, end)]
+        runs = _runs(found)
+        if len(runs) > _FEW_PARTS:
+            for first, last in runs:
+                if not self._is_worth_a_part(found[first:last], begin + first, begin + last):
+                    found[first:last] = [None] * (last - first)
+            runs = _runs(found)
+        for first, last in runs:
+            rows = [each for each in found[first:last] if isinstance(each, ResponseRows)]
+            columns = _or_none(response_columns.join, rows) if rows else None
+            if columns is not None:
+                yield DecodedColumns.of(columns, np.array([each.count for each in rows]), begin + first)
+            elif found[first] is None or rows:
+                yield self._objects(begin + first, begin + last)
+            else:
+                least_bytes = self._bytes(begin + first, begin + last) // _MOST_PIECES
+                yield from self._arrow(begin + first, begin + last, least_bytes=least_bytes)
 
-    def _columnar(self, begin: int, end: int) -> Iterator[bytes | ResponseRows | None]:
-        """Of every record the schema, if it is an Arrow stream, or its rows, if it is a response."""
-        responses = [each for each in self.formats if isinstance(each, OpenInference)]
-        for record, value in zip(self.records[begin:end], self.values[begin:end], strict=True):
-            found: bytes | ResponseRows | None = None
-            if len(value) <= self.message_bytes:
-                found = schema_of(record.headers, value)
-                for each in responses if found is None and value.startswith(b"{") else ():
-                    found = _or_none(each.rows, record.headers, value)
-            yield found
+    def _columnar(self, place: int) -> bytes | ResponseRows | None:
+        """The schema of an Arrow stream, or the rows of a response; None of any other record."""
+        headers, value = self.records[place].headers, self.values[place]
+        if len(value) > self.message_bytes:
+            return None
+        if (schema := schema_of(headers, value)) is not None or not value.startswith(b"{"):
+            return schema
+        responses = (each for each in self.formats if isinstance(each, OpenInference))
+        return next((_or_none(each.rows, headers, value) for each in responses), None)
 
-    def _arrow(self, begin: int, end: int) -> Iterator[Part]:
-        """Arrow records of one schema."""
-        together = _or_none(decode_columns, self.values[begin:end])
+    def _bytes(self, begin: int, end: int) -> int:
+        return sum(map(len, self.values[begin:end]))
+
+    def _is_worth_a_part(self, found: Sequence[bytes | ResponseRows | None], begin: int, end: int) -> bool:
+        """Whether records have so many predictions that columns cost less than objects."""
+        if isinstance(found[0], ResponseRows):
+            return sum(each.count for each in found if isinstance(each, ResponseRows)) >= _FEWEST_ROWS
+        return self._bytes(begin, end) >= _FEWEST_BYTES
+
+    def _arrow(self, begin: int, end: int, *, least_bytes: int) -> Iterator[Part]:
+        """Parts of Arrow records of one schema: of halves, if some must be read by themselves."""
+        together = None
+        if self._bytes(begin, end) >= least_bytes:
+            together = _or_none(decode_columns, self.values[begin:end])
         if together is not None:
             yield DecodedColumns.of(*together, begin)
-        elif end == begin + 1:
+        elif end == begin + 1 or self._bytes(begin, end) < least_bytes:
             yield self._objects(begin, end)
         else:
-            for at in range(begin, end):
-                yield from self._arrow(at, at + 1)
+            half = (begin + end) // 2
+            yield from self._arrow(begin, half, least_bytes=least_bytes)
+            yield from self._arrow(half, end, least_bytes=least_bytes)
 
     def _objects(self, begin: int, end: int) -> DecodedRecords:
         records, values = self.records[begin:end], self.values[begin:end]
         return decode_each(records, values, self.message_bytes, self.formats).moved(begin)
 
 
-def _layout(found: bytes | ResponseRows | None) -> Hashable:
-    return found.layout if isinstance(found, ResponseRows) else found
+def _runs(found: Sequence[bytes | ResponseRows | None]) -> list[tuple[int, int]]:
+    """Where successive records of one kind begin and end."""
+    runs, begin = [], 0
+    for _, members in groupby(found, lambda one: one.layout if isinstance(one, ResponseRows) else one):
+        runs.append((begin, begin + len(list(members))))
+        begin = runs[-1][1]
+    return runs
 
 
 def _or_none(

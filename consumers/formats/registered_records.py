@@ -33,6 +33,9 @@ _SAMPLED = 8
 _SHORTEST_RUN = 200
 """Records of a run of columns, on average: of shorter ones each part costs more than it saves."""
 
+_FEW_PARTS = 16
+"""Of a run and a model each; if there are more, they must have as many records as are worth a part."""
+
 _MOST_OTHERS = 10
 """One in so many records, at most, is decoded to see whether it is refused."""
 
@@ -106,6 +109,8 @@ def plain_records(
                 is_settled[place] = True
     bounds = [0, *(np.flatnonzero(is_settled[1:] != is_settled[:-1]) + 1).tolist(), len(values)]
     if len(bounds) - 1 > max(1, len(values) // _SHORTEST_RUN):
+        return None
+    if (len(bounds) - 1) * len(found.rows) > max(_FEW_PARTS, len(values) // _FEWEST):
         return None
     return PlainRecords(list(pairwise(bounds)), found, of_columns, errors)
 

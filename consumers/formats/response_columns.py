@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from consumers.formats.columns import Coded, ModelColumns, Texts
+from consumers.formats.columns import Coded, ModelColumns, Texts, are_exact
 from consumers.formats.native import AwareTime, ClassName, ItemId, Uri
 from consumers.formats.tensors import INTEGERS, Column
 from service.domain.arrays import Floats
@@ -39,9 +39,9 @@ class ResponseRows:
     attributes: Mapping[str, Sequence[str]]
 
     @property
-    def layout(self) -> tuple[str, int, frozenset[str]]:
-        """Rows with the same one can be joined."""
-        return self.model, self.width, frozenset(self.fields)
+    def layout(self) -> tuple[str, int, frozenset[str], frozenset[str]]:
+        """Rows with the same one can be joined: each of their columns has a value in every row."""
+        return self.model, self.width, frozenset(self.fields), frozenset(self.attributes)
 
 
 _ELEMENTS: Final[Mapping[str, msgspec.json.Decoder[list[Any]]]] = {
@@ -83,26 +83,24 @@ def check_item_ids(ids: list[str]) -> list[str]:
     return msgspec.convert(ids, list[ItemId])
 
 
-def join(responses: Sequence[ResponseRows]) -> ModelColumns:
-    """The rows of all responses, in order; all have the same `layout`."""
-    model, width, fields = responses[0].layout
+def join(responses: Sequence[ResponseRows]) -> ModelColumns | None:
+    """The rows of all responses, in order; all have the same `layout`. None if a time is not exact."""
+    model, width, fields, names = responses[0].layout
     count = sum(each.count for each in responses)
     columns = {name: [value for each in responses for value in each.fields[name]] for name in fields}
-    names = dict.fromkeys(name for each in responses for name in each.attributes)
-    absent = [None] * max(each.count for each in responses)
-    attributes = {
-        name: [value for each in responses for value in each.attributes.get(name, absent[: each.count])]
-        for name in names
-    }
+    attributes = {name: [value for each in responses for value in each.attributes[name]] for name in names}
     missing, unknown = Coded.missing(count), np.full(count, np.nan)
     spread = columns.get("probabilities")
+    times = _seconds(columns["time"]) if "time" in fields else unknown
+    if not are_exact(times):
+        return None
     return ModelColumns(
         model=model,
         item_ids=Texts.of(columns["item_id"]),
         classes=Coded.of(columns["predicted_class"]) if "predicted_class" in fields else missing,
         scores=np.array(columns["score"], np.float64) if "score" in fields else unknown,
         probabilities=None if spread is None else np.array(spread, np.float64).reshape(count, width),
-        times=_seconds(columns["time"]) if "time" in fields else unknown,
+        times=times,
         payload_uris=Coded.of(columns["payload_uri"]) if "payload_uri" in fields else missing,
         attributes={name: Coded.of(values) for name, values in attributes.items()},
     )

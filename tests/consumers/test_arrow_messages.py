@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_streams import Message, messages, stream_of, table_of, written
@@ -236,10 +235,18 @@ def test_a_time_outside_of_the_years_1_to_9999_is_refused_in_any_unit(unit: str,
 def test_the_first_and_the_last_second_of_these_years_are_not(unit: str, stamp: int) -> None:
     counted = stamp * {"s": 1, "ms": 1_000}[unit]
     stamps = pa.array([None, counted], pa.int64()).cast(pa.timestamp(unit, "UTC"))
-    found = decode_columns([stream_of([batch_of([0, 0], ["a"], time=stamps)])])
-    assert found is not None
-    columns, _ = found
-    np.testing.assert_array_equal(columns.times, [np.nan, stamp])
+    stream = stream_of([batch_of([0, 0], ["a"], time=stamps)])
+    assert [content[6] for _, _, content in outcomes([stream])] == [None, stamp]
+
+
+def test_times_that_floats_cannot_have_exactly_are_read_row_by_row() -> None:
+    stamps = pa.array([2**33 * 10**6 - 1, 253_402_300_799_999_999], pa.int64()).cast(
+        pa.timestamp("us", "UTC")
+    )
+    (first, last) = (stream_of([batch_of([0], ["a"], time=stamps[at : at + 1])]) for at in range(2))
+    assert decode_columns([first]) is not None
+    assert decode_columns([last]) is None
+    assert b'"time":"9999-12-31T23:59:59.999999+00:00"' in (arrow_rows((), last) or b"")
 
 
 def test_a_row_without_a_model_has_the_one_of_the_metadata() -> None:

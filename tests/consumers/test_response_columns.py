@@ -106,15 +106,29 @@ def test_valid_responses_of_one_kind_are_columns_together(outputs: Any, headers:
     assert in_parts(records) == by_object(records)
 
 
-def test_an_attribute_of_some_responses_is_missing_in_the_others() -> None:
-    values = [response(IDS, CLASSES, SCORES, CAMERAS), response(IDS, CLASSES, SCORES)]
-    assert kinds(*values) == [DecodedColumns]
+@pytest.mark.parametrize("other", [(IDS, CLASSES, SCORES, CAMERAS), (IDS, SPREAD)])
+def test_another_kind_of_response_begins_a_part_of_its_own(other: Any) -> None:
+    values = [response(), response(), response(*other), json.dumps([]).encode(), response()]
+    assert kinds(*values) == [DecodedColumns, DecodedColumns, DecodedRecords, DecodedColumns]
     assert in_parts(list(map(Record, values))) == by_object(list(map(Record, values)))
 
 
-def test_another_kind_of_response_begins_a_part_of_its_own() -> None:
-    values = [response(IDS, CLASSES, SCORES), response(IDS, SPREAD), json.dumps([]).encode(), response()]
-    assert kinds(*values) == [DecodedColumns, DecodedColumns, DecodedRecords, DecodedColumns]
+def test_responses_of_many_kinds_are_read_row_by_row() -> None:
+    values = [
+        response(IDS, CLASSES, SCORES, tensor(f"attributes.a{number}", ["x", "y"])) for number in range(100)
+    ]
+    assert kinds(*values) == [DecodedRecords]
+    assert in_parts(list(map(Record, values))) == by_object(list(map(Record, values)))
+
+
+@pytest.mark.parametrize(
+    "time", ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59.999999Z"]
+)
+def test_a_refused_row_at_an_end_of_the_calendar_has_a_dead_letter(time: str) -> None:
+    value = response(IDS, CLASSES, SCORES, tensor("time", ["2026-01-31T12:00:00Z", time]))
+    (part,) = decode_parts([Record(value)], message_bytes=LONGEST, formats=[DECODER])
+    (text,) = part.texts(0, [1])
+    assert json.loads(text)["time"] == time
 
 
 @pytest.mark.parametrize(
