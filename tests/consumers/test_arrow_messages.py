@@ -168,6 +168,17 @@ def test_a_record_whose_rows_share_a_long_text_is_refused_as_a_whole(
     assert "message_too_large" in refusal(written(table.append_column(name, shared)))
 
 
+def test_control_characters_count_as_json_writes_them() -> None:
+    rows = [{**ROWS[0], "item_id": str(row)} for row in range(1_000)]
+    for character, is_refused in (("x", False), ("\x01", True)):
+        shared = pa.DictionaryArray.from_arrays(
+            pa.array([0] * 1_000, pa.int8()), pa.array([character * 1_000])
+        )
+        value = written(table_of(rows).append_column("attributes.weather", shared))
+        refused = [reason for _, _, reason in outcomes([value]) if reason == "message_too_large"]
+        assert bool(refused) == is_refused
+
+
 def test_long_texts_of_a_dictionary_that_few_rows_have_are_no_reason_to_refuse() -> None:
     table = table_of(ROWS)
     texts = pa.DictionaryArray.from_arrays(

@@ -45,6 +45,8 @@ UNUSABLE: dict[str, Any] = {
     "an alias that is null": record({"name": "a", "type": "int", "aliases": [None]}),
     "an alias that is an object": record({"name": "a", "type": "int", "aliases": [{}]}),
     "very many aliases": record({"name": "a", "type": "string", "aliases": [f"a{i}" for i in range(17)]}),
+    "half of a surrogate pair": record({"name": "\ud800", "type": "int"}),
+    "such an alias": record({"name": "a", "type": "int", "aliases": ["\ud800"]}),
     "a name that is a number": {"type": "record", "name": 5, "fields": []},
     "a name of a field that is a list": record({"name": ["a"], "type": "int"}),
     "a namespace that is a number": record() | {"namespace": 5},
