@@ -15,6 +15,7 @@ from service.app.proposal.profile import Profile
 from service.app.proposal.roles import Roles
 from service.app.proposal.usual_names import field_of, last_field, normalised
 from service.domain.errors import ConfigurationError
+from service.domain.messages import MOST_ATTRIBUTES
 
 MOST_NUMBERS: Final = 20
 """Different numbers of a column that is still an attribute; more are a quantity, not a kind."""
@@ -87,10 +88,15 @@ def find_attributes(profile: Profile, roles: Roles, given: Sequence[str] | None)
             raise ConfigurationError([("--attributes", problem)], profile.source)
         found = profile.columns[column]
         chosen.append(_attribute(found, names, "named by --attributes"))
+    if len(chosen) > MOST_ATTRIBUTES:
+        many = f"{len(chosen)} columns are named; a prediction has at most {MOST_ATTRIBUTES} attributes"
+        raise ConfigurationError([("--attributes", many)], profile.source)
     for name, found in profile.columns.items():
         if name in roles.used or any(name == each.column for each in chosen):
             continue
         reason = "not among --attributes" if given is not None else next(_reasons_against(found), "")
+        if not reason and len(chosen) == MOST_ATTRIBUTES:
+            reason = f"a prediction has at most {MOST_ATTRIBUTES} attributes"
         if reason:
             left_out[name] = reason
         else:

@@ -8,12 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
+from consumers.formats.native import AwareTime
 from service.app.proposal.column_tally import are_probabilities
 from service.app.proposal.usual_names import RECORD_NAMES, usual_name
+from service.domain.errors import BadMessage
 from service.domain.field_mapping import PER_SECOND, TimeUnit
 
 _MOST_STEPS: Final = 4
 """Steps of the longest path."""
+
+_MOST_LISTS: Final = 8
+"""Lists in one another, each the first element of the next."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _DIGITS: Final = re.compile(r"\d{9,20}")
@@ -26,6 +33,7 @@ class RecordCells:
     """Makes cells of records.
 
     Attributes:
+        unreadable_times: columns with times as text that a mapping refuses.
         units: of the times of a column that are numbers since the epoch; `None` is among them if it has other
             times, too.
         class_names: those by which a column has probabilities, one tuple for each set of names that came.
@@ -33,6 +41,7 @@ class RecordCells:
     """
 
     def __init__(self) -> None:
+        self.unreadable_times = set[str]()
         self.units: dict[str, set[TimeUnit | None]] = defaultdict(set)
         self.class_names: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         self.lengths: dict[str, int] = defaultdict(int)
@@ -42,6 +51,9 @@ class RecordCells:
 
         Args:
             record: its decoded `value`, and texts of its `headers` and `key`.
+
+        Raises:
+            BadMessage: lists are nested too deeply.
         """
         cells = dict(self._cells("$", record["value"], 0))
         cells |= {f"$headers{_step(name)}": text for name, text in record["headers"].items()}
@@ -49,6 +61,11 @@ class RecordCells:
 
     def problem(self, path: str, field: str) -> str:
         """Why a mapping cannot read a field from a path; empty if it can."""
+        if field == "time" and path in self.unreadable_times:
+            return (
+                "some of its times have no time zone or are not RFC 3339 (2026-01-31T12:00:00Z), which "
+                "mappings need"
+            )
         if field == "time" and len(self.units[path]) > 1:
             return "some of its values are times in another unit, or as text"
         if field == "probabilities" and len(self.class_names[path]) > 1:
@@ -86,6 +103,8 @@ class RecordCells:
         if _are_numbers(found):
             yield path, found
         elif found:
+            if path.endswith("[0]" * _MOST_LISTS):
+                raise BadMessage("malformed_json", f"more than {_MOST_LISTS} lists are nested in one another")
             self.lengths[path] = max(self.lengths[path], len(found))
             yield from self._cells(f"{path}[0]", found[0], steps)
 
@@ -97,6 +116,8 @@ class RecordCells:
         unit = _unit(number) if isinstance(number, int | float) else None
         self.units[path].add(unit)
         if unit is None:
+            if isinstance(found, str) and not _is_aware_time(found):
+                self.unreadable_times.add(path)
             return found
         return datetime.fromtimestamp(number / PER_SECOND[unit], UTC).isoformat()
 
@@ -104,6 +125,15 @@ class RecordCells:
 def _are_numbers(values: Sequence[Any]) -> bool:
     """Whether these are numbers, and at least two."""
     return len(values) > 1 and all(type(value) in {int, float} for value in values)
+
+
+def _is_aware_time(text: str) -> bool:
+    """Whether the native decoder reads a text as a time."""
+    try:
+        msgspec.convert(text, AwareTime)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _unit(number: float) -> TimeUnit | None:

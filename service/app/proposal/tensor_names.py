@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -79,6 +80,11 @@ def find_tensors(responses: Sequence[Response], given: Mapping[str, str], source
         why.append(
             f"  not read: {listed(ignored)}; a tensor named {ATTRIBUTE_PREFIX}NAME would be an attribute"
         )
+    for name in _FIELDS:
+        # Without a name of its own, a field is read from the tensor of its name, whatever that holds.
+        if name not in names and found.has(name):
+            names[name] = found.unused(name)
+            why.append(f"  {name}: {names[name]}, which no tensor is, so that tensor {name} is not read")
     return TensorNames({name: tensor for name, tensor in names.items() if tensor != name}, why)
 
 
@@ -101,7 +107,8 @@ class _Tensors:
                 raise ConfigurationError([(OPTIONS.get(name, name), problem)], source)
             return given, f"{given or 'no tensor'}, by {OPTIONS.get(name, name)}"
         usable = [tensor for tensor in self._by_name if self._fits(name, tensor)]
-        if name in usable:
+        is_place = name == "predicted_class" and has_probabilities and self._are_integers(name)
+        if name in usable and not is_place:
             return name, f"{name}, its name is that of the contract"
         usual = [each for names in RECORD_NAMES.get(name, ()) for each in usable if normalised(each) == names]
         if name == "predicted_class" and has_probabilities and usual and self._are_integers(usual[0]):
@@ -119,10 +126,18 @@ class _Tensors:
         also = f"; also possible: {OPTIONS.get(name, name)} {listed(usual[1:])}" if usual[1:] else ""
         return usual[0], f"{plain_name(usual[0])}, {what}{also}"
 
+    def has(self, tensor: str) -> bool:
+        """Whether any response has a tensor of this name."""
+        return tensor in self._by_name
+
+    def unused(self, name: str) -> str:
+        """A name for a field that no tensor has."""
+        return next(each for number in count() if not self.has(each := f"no_{name}{number or ''}"))
+
     def described(self) -> str:
         """All tensors with datatype and shape, for people."""
         return "; ".join(
-            f"{plain_name(name)} ({tensors[0].datatype} {tensors[0].shape})"
+            f"{plain_name(name)} ({tensors[0].datatype} {plain_name(str(tensors[0].shape))})"
             for name, tensors in list(self._by_name.items())[:_MOST_CHECKED]
         )
 
@@ -132,7 +147,7 @@ class _Tensors:
         return [name for name in self._by_name if name not in taken and not name.startswith(ATTRIBUTE_PREFIX)]
 
     def _are_integers(self, name: str) -> bool:
-        return any(integers_are_names(tensor.datatype) for tensor in self._by_name[name])
+        return any(integers_are_names(tensor.datatype) for tensor in self._by_name.get(name, ()))
 
     def _fits(self, name: TensorField, tensor: str) -> bool:
         """Whether the contract takes a tensor for a field; probabilities must sum to 1, too."""
@@ -141,7 +156,7 @@ class _Tensors:
         if any(each.datatype not in rule.datatypes or not each.shape for each in tensors):
             return False
         if name != "probabilities":
-            return all(math.prod(each.shape[1:]) == 1 for each in tensors)
+            return all(size == 1 for each in tensors for size in each.shape[1:])
         return all(are_probabilities(row) for each in tensors for row in _rows(each))
 
 

@@ -125,13 +125,14 @@ class _RecordRows:
                         problem = BadMessage(content.reason, f"record {place}: {content.detail}")
                         yield Row(number, problem=problem)
                     else:
-                        yield Row(number, self._cells.of(content), size=size)
+                        yield Row(number, content, size=size)
 
     def contents(self, record: Any) -> list[Mapping[str, Any]]:
         """The cells of what can be read of a record."""
-        return [self._cells.of(each) for each in self._each(record) if not isinstance(each, BadMessage)]
+        return [each for each in self._each(record) if not isinstance(each, BadMessage)]
 
     def _each(self, record: Any) -> Iterator[Mapping[str, Any] | BadMessage]:
+        """The cells of each content of a record, or why there are none."""
         try:
             if len(record.value or b"") > self._message_bytes:
                 raise BadMessage("message_too_large", f"the value is over {self._message_bytes} bytes")  # noqa: TRY301
@@ -143,7 +144,12 @@ class _RecordRows:
             yield BadMessage("malformed_json", "the value is not JSON")
             return
         for each in content if isinstance(content, list) else [content]:
-            if isinstance(each, dict) and each.keys() >= {"value", "headers"}:
-                yield each
-            else:
-                yield BadMessage("unsupported_event", "it is a native message, or an event that is refused")
+            yield self._cells_of(each)
+
+    def _cells_of(self, content: Any) -> Mapping[str, Any] | BadMessage:
+        if not isinstance(content, dict) or not content.keys() >= {"value", "headers"}:
+            return BadMessage("unsupported_event", "it is a native message, or an event that is refused")
+        try:
+            return self._cells.of(content)
+        except BadMessage as error:
+            return error
