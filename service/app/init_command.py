@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -55,17 +57,24 @@ def initialise(options: argparse.Namespace) -> int:
     if options.topic is None:
         wishes = wishes_of(options)
         profile = profile_file(options)
+        proposal, read_back = propose(profile, wishes), ""
     else:
-        profile, wishes = _sampled_topic(options, _connection(options.bootstrap_servers))
-    proposal = propose(profile, wishes)
+        connection = _connection(options.bootstrap_servers)
+        profile, wishes, kept = _sampled_topic(options, connection)
+        proposal = propose(profile, wishes)
+        read_back = _read_back(proposal, connection, kept) if kept else ""
     config = str(options.output or "credence.yaml")
-    text = configuration_text(profile, proposal, options, config=config, topic=options.topic)
+    text = configuration_text(
+        profile, proposal, options, config=config, topic=options.topic, read_back=read_back
+    )
     if options.output is None:
         print(text, end="")
         return 0
     with options.output.open("x", encoding="utf-8") as handle:
         handle.write(text)
-    check = f"{own_command()} check --config {options.output}"
+    if read_back.startswith("WARNING"):
+        print(plain(read_back), file=sys.stderr)
+    check = f"{own_command()} check --config {shlex.quote(str(options.output))}"
     print(f"{options.output}: written; read its comments, then `{check}`")
     return 0
 
@@ -77,8 +86,18 @@ def configuration_text(
     *,
     config: str,
     topic: str | None = None,
+    read_back: str = "",
 ) -> str:
-    """The commented YAML of a proposal that is to be saved as `config`; of records of a topic, or a file."""
+    """The commented YAML of a proposal that is to be saved as `config`; of records of a topic, or a file.
+
+    Args:
+        profile: of the sample.
+        proposal: made from it.
+        options: of the command line.
+        config: path of the configuration.
+        topic: that the records are of; None for a file of rows.
+        read_back: what consumers would refuse of the records; empty if it is not known.
+    """
     path = options.file if topic is None else None
     above = heading(
         profile,
@@ -87,6 +106,7 @@ def configuration_text(
         config=config,
         given=reading_options(options),
         parts="of records in equal parts from all partitions" if options.file is None else "of its lines",
+        read_back=read_back,
     )
     text = commented(proposal.entries, heading=above)
     # Read back as every command reads it.
@@ -145,8 +165,18 @@ def profile_file(
         return _profile(prepare(table), source, options, most_rows=options.records)
 
 
-def _sampled_topic(options: argparse.Namespace, settings: Settings) -> tuple[Profile, Wishes]:
-    """The profile of the newest records of a topic, and the wishes with what is known of it."""
+def _read_back(proposal: Proposal, connection: Settings, kept: Sequence[Any]) -> str:
+    """What consumers would refuse of sampled records with a proposal."""
+    from service.app.sample_check import refusals  # noqa: PLC0415 - with the clients
+
+    # The proposal has no logins.
+    registry = {"schema_registry": connection.kafka.schema_registry}
+    kafka = proposal.settings.kafka.model_copy(update=registry)
+    return refusals(proposal.settings.model_copy(update={"kafka": kafka}), kept)
+
+
+def _sampled_topic(options: argparse.Namespace, settings: Settings) -> tuple[Profile, Wishes, Sequence[Any]]:
+    """The profile of the newest records of a topic, the wishes with what is known of it, and some records."""
     # Files of rows need no client of Kafka.
     from service.app.proposal.topic_shape import sample_of  # noqa: PLC0415
 
@@ -166,7 +196,8 @@ def _sampled_topic(options: argparse.Namespace, settings: Settings) -> tuple[Pro
     if sample.tensors is not None:
         # Tensors that the user names are columns of the fields themselves.
         columns = {name: each for name, each in columns.items() if not each or name not in TENSOR_RULES}
-    return replace(profile, records=sample.records), replace(wishes, columns=columns, place=place)
+    profile = replace(profile, records=sample.records)
+    return profile, replace(wishes, columns=columns, place=place), sample.kept
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _SHOWN = 5
 
 
 @dataclass
-class _Found:
+class Found:
     """What was found in records.
 
     Attributes:
@@ -36,21 +36,24 @@ class _Found:
         predictions: how many would be used.
         shown: the first of these, as cells of a table.
         refused: how many would be refused, with the place and the detail of the first, by reason.
+        refused_records: of which anything would be refused.
     """
 
     records: int = 0
     predictions: int = 0
     shown: list[tuple[str, ...]] = field(default_factory=list)
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
+    refused_records: set[str] = field(default_factory=set)
 
     def refuse(self, record: Any, error: BadMessage) -> None:
         """Count a message that would be refused."""
         count, first = self.refused.get(error.reason, (0, ""))
         place = f"{record.topic}/{record.partition}/{record.offset}"
+        self.refused_records.add(place)
         self.refused[error.reason] = count + 1, first or f"record {place}: {error.detail}"
 
 
-class _Sampler:
+class Sampler:
     """Reads records as the consumer does, up to what depends on Redis."""
 
     def __init__(self, settings: Settings, formats: Formats) -> None:
@@ -62,7 +65,7 @@ class _Sampler:
             for name, classes in self._classes.items()
         }
 
-    def add(self, records: Sequence[Any], found: _Found, now: float) -> None:
+    def add(self, records: Sequence[Any], found: Found, now: float) -> None:
         """Add what a batch of records says."""
         decoded = decode_records(records, message_bytes=self._bounds.message_bytes, formats=self._formats)
         found.records += len(records)
@@ -72,7 +75,7 @@ class _Sampler:
         self._add_predictions(records, decoded, times.tolist(), found)
 
     def _add_predictions(
-        self, records: Sequence[Any], decoded: DecodedRecords, times: Sequence[float], found: _Found
+        self, records: Sequence[Any], decoded: DecodedRecords, times: Sequence[float], found: Found
     ) -> None:
         for place, prediction, time in zip(decoded.places, decoded.predictions, times, strict=True):
             try:
@@ -109,8 +112,8 @@ def check_sample(settings: Settings, *, records: int, console: Console | None = 
     """
     # The client logs each of its attempts; the command itself says what failed.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
-    found, topic = _Found(), settings.kafka.topics.predictions
-    sampler = _Sampler(settings, prediction_formats(settings))
+    found, topic = Found(), settings.kafka.topics.predictions
+    sampler = Sampler(settings, prediction_formats(settings))
     now = datetime.now(UTC).timestamp()
     with closing(build_reader(settings.kafka)) as reader:
         for batch in newest_records(reader, topic, records):
@@ -120,7 +123,36 @@ def check_sample(settings: Settings, *, records: int, console: Console | None = 
     return int(found.predictions == 0)
 
 
-def _print(found: _Found, topic: str, console: Console) -> None:
+def refusals(settings: Settings, records: Sequence[Any]) -> str:
+    """What consumers would refuse of sampled records, in sentences; it begins with WARNING if anything.
+
+    Args:
+        settings: that are proposed for them.
+        records: as they were read.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: the schema registry does not answer, or refuses.
+    """
+    found = Found()
+    Sampler(settings, prediction_formats(settings)).add(records, found, datetime.now(UTC).timestamp())
+    if not found.refused:
+        return (
+            f"Read back with this configuration: all of the first {found.records:,} sampled records are used."
+        )
+    reasons = sorted(found.refused.items(), key=lambda each: -each[1][0])
+    counted = "; ".join(f"{reason} ({count:,}), such as {first}" for reason, (count, first) in reasons)
+    others = (
+        " Models that are not here need a section in `models`." if "unknown_model" in found.refused else ""
+    )
+    return (
+        f"WARNING: {len(found.refused_records):,} of {found.records:,} sampled records would be refused, in "
+        f"whole or in part: {counted}. Correct the keys below, or what the producer writes, and see what is "
+        f"left: `credence check --sample`.{others}"
+    )
+
+
+def _print(found: Found, topic: str, console: Console) -> None:
     refused = sum(count for count, _ in found.refused.values())
     console.print(
         f"sample of the newest {found.records:,} records of {topic}: "

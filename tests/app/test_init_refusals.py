@@ -85,3 +85,23 @@ def test_integers_beside_probabilities_are_not_read_whatever_their_name(propose:
     proposed = propose(responses(places), "--classes", ",".join(CLASSES))
     assert proposed.model["tensors"] == {"predicted_class": "no_predicted_class"}
     assert "so that tensor predicted_class is not read" in proposed.comments
+
+
+def test_a_topic_that_is_read_as_proposed_says_so(propose: Propose) -> None:
+    for found in (records(), responses()):
+        proposed = propose(found)
+        assert f"all of the first {len(found)} sampled records are used" in proposed.comments
+        assert "WARNING" not in proposed.comments
+
+
+def test_records_that_would_be_refused_are_counted_by_reason(propose: Propose, tmp_path: Path) -> None:
+    output = tmp_path / "my conf.yaml"
+    found = records(region=lambda n: ["north"] if n % 5 == 0 else "north", model=lambda n: "ab"[n % 3 == 0])
+    proposed = propose(found, "--model", "a", "--attributes", "$.region", "--output", str(output))
+    for text in (proposed.error, output.read_text().replace("\n# ", " ")):
+        assert "WARNING: 28 of 60 sampled records would be refused" in text
+        assert "unknown_model (16), such as record" in text
+        assert "invalid_field (12), such as record" in text
+        assert "attributes: expected a string or a number" in text
+        assert "Models that are not here need a section in `models`" in text
+    assert f"check --config '{output}'" in proposed.text

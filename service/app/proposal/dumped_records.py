@@ -20,6 +20,7 @@ class DumpedRecord:
         topic: the file.
         offset: its line, from 1.
         value: the line.
+        timestamp: as of a record without a time.
     """
 
     topic: str
@@ -28,6 +29,7 @@ class DumpedRecord:
     partition: int = 0
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes]] = ()
+    timestamp: int = -1
 
 
 def dumped_records(path: Path, records: int | None, message_bytes: int) -> Iterator[list[DumpedRecord]]:

@@ -33,6 +33,7 @@ def heading(
     config: str,
     given: Sequence[str] = (),
     parts: str = "",
+    read_back: str = "",
 ) -> list[str]:
     """Paragraphs about the sample, its columns and the next steps.
 
@@ -43,11 +44,13 @@ def heading(
         config: path of the configuration.
         given: options that say how the file is read.
         parts: of the records of a topic, which the predictions are.
+        read_back: what consumers would refuse of the records; empty if it is not known.
     """
     of_topic = parts if path is None else ""
     lines = [
         f"Configuration for Credence, proposed by `credence init` from {profile.source}. {_READ}",
         f"Sample: {_sample(profile, proposal, of_topic)}",
+        *([read_back] if read_back else []),
         *_traffic(profile, proposal),
         "Columns:",
         *_columns(proposal),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,6 +24,10 @@ from service.domain.errors import BadMessage
 
 Batches = Iterable[Sequence[Any]]
 
+_MOST_KEPT = 1_000
+_MOST_KEPT_BYTES = 33_554_432
+"""First records that are read back with the configuration."""
+
 
 @dataclass(frozen=True)
 class TopicSample:
@@ -34,12 +38,14 @@ class TopicSample:
         tensors: of inference responses; None if there are none.
         records: what is known of records of another shape, once the rows were read; None if there are none.
         model_column: that names the model, in rows that do.
+        kept: the first records, once the rows were read; none of native messages.
     """
 
     rows: Iterator[Row]
     tensors: TensorNames | None = None
     records: RecordCells | None = None
     model_column: str = "model"
+    kept: Sequence[Any] = field(default_factory=list)
 
     @property
     def unit(self) -> str:
@@ -66,9 +72,20 @@ def sample_of(
     rest = iter(batches)
     first: Sequence[Any] = next((batch for batch in rest if batch), [])
 
+    kept: list[Any] = []
+
     def every() -> Iterator[Sequence[Any]]:
         yield first
         yield from rest
+
+    def every_kept() -> Iterator[Sequence[Any]]:
+        size = 0
+        for batch in every():
+            for record in batch:
+                size += len(record.value or b"")
+                if len(kept) < _MOST_KEPT and size <= _MOST_KEPT_BYTES:
+                    kept.append(record)
+            yield batch
 
     seen = _Responses(model)
     message_bytes = settings.bounds.message_bytes
@@ -77,14 +94,15 @@ def sample_of(
     if seen.responses:
         tensors = find_tensors(seen.responses, given, source)
         formats = prediction_formats(settings, responses=OpenInference({}, others=tensors.names))
-        return TopicSample(message_rows(every(), message_bytes, formats), tensors=tensors)
+        return TopicSample(message_rows(every_kept(), message_bytes, formats), tensors=tensors, kept=kept)
     if not decoded.predictions:
         records = RecordCells()
         reader = _RecordRows(record_reader(settings), records, message_bytes)
         columns = [name for record in first for cells in reader.contents(record) for name in cells]
         if columns:
             model_column = next((name for name in columns if field_of(name) == "model"), "")
-            return TopicSample(reader.rows(every()), records=records, model_column=model_column)
+            rows = reader.rows(every_kept())
+            return TopicSample(rows, records=records, model_column=model_column, kept=kept)
     formats = prediction_formats(settings, responses=OpenInference({}, others={}))
     return TopicSample(message_rows(every(), message_bytes, formats))
 
