@@ -48,6 +48,7 @@ class _Event(msgspec.Struct, gc=False):
 _decode_event = msgspec.json.Decoder(_Event).decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_value = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_anything = msgspec.json.Decoder().decode
 
 
@@ -220,9 +221,11 @@ def _as_headers(attributes: dict[str, msgspec.Raw], headers: Headers) -> Headers
 def _with_time(text: bytes, seconds: float | None) -> tuple[bool, Sequence[bytes | msgspec.Raw]]:
     """Messages with the time of their event where they have none; and whether they were in an array."""
     is_array = text.lstrip()[:1] == b"["
-    elements = attempt(_decode_elements, text) if is_array else [msgspec.Raw(text)]
-    if isinstance(elements, BadMessage):
-        raise elements
+    # In base64 may be any bytes: what is no JSON value would become something else within an array of others.
+    found = attempt(_decode_elements if is_array else _decode_value, text)
+    if isinstance(found, BadMessage):
+        raise found
+    elements = found if is_array else [found]
     if seconds is None or not FIRST_SECOND <= seconds <= LAST_SECOND:
         return is_array, elements
     time = msgspec.Raw(encode_native(datetime.fromtimestamp(seconds, UTC)))

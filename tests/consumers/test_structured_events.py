@@ -186,6 +186,18 @@ def test_an_event_that_a_format_fails_at_does_not_affect_the_others() -> None:
     assert [(element, error.reason) for _, element, error in found.errors] == [(0, "malformed_record")]
 
 
+@pytest.mark.parametrize("added", [b", 0.75, 0", b"," + json.dumps(BASE).encode(), b"]", b"x"])
+def test_data_that_go_on_after_a_message_are_refused_and_no_other_event_with_them(added: bytes) -> None:
+    data = base64.b64encode(json.dumps(BASE).encode() + added).decode()
+    bad = {name: value for name, value in EVENT.items() if name != "data"} | {"data_base64": data}
+    found = read([bad, EVENT, bad], BATCH)
+    assert [p.item_id for p in found.predictions] == ["a"]
+    refused = [(element, error.reason) for _, element, error in found.errors]
+    assert refused == [(0, "malformed_json"), (2, "malformed_json")]
+    letters = [json.loads(text) for text in found.texts(0, [0, 2])]
+    assert letters == [bad, bad]
+
+
 @pytest.mark.parametrize(("value", "header"), [([5] * 2_000, BATCH), (EVENT | {"data": [5] * 2_000}, SINGLE)])
 def test_an_array_of_very_short_elements_is_refused_as_a_whole(value: Any, header: tuple[str, bytes]) -> None:
     ((_, element, error),) = read(value, header).errors
