@@ -10,8 +10,7 @@ from __future__ import annotations
 from consumers.formats.arrow_messages import CONTINUATION
 from consumers.formats.arrow_stream import read_stream
 from consumers.formats.arrow_text import rows_as_json
-from consumers.formats.event_headers import Headers, check_event
-from service.domain.errors import BadMessage
+from consumers.formats.event_headers import Headers, check_event, fits_event
 from service.domain.messages import PREDICTION_TYPE
 
 CONTENT_TYPE = b"application/vnd.apache.arrow.stream"
@@ -33,11 +32,7 @@ def arrow_rows(headers: Headers, value: bytes) -> bytes | None:
 
 def schema_of(headers: Headers, value: bytes) -> bytes | None:
     """The message that begins a stream, its schema; None if the record is refused or in another format."""
-    if not value.startswith(CONTINUATION):
-        return None
-    try:
-        check_event(headers, PREDICTION_TYPE)
-    except BadMessage:
+    if not value.startswith(CONTINUATION) or not fits_event(headers, PREDICTION_TYPE):
         return None
     return value[: 8 + int.from_bytes(value[4:8], "little")]
 
@@ -46,5 +41,9 @@ def _is_arrow(headers: Headers, value: bytes) -> bool:
     if value.startswith(CONTINUATION):
         return True
     # A refused row is kept, and replayed, as JSON with the headers of its record.
-    declared = any(name.lower() == "content-type" and content == CONTENT_TYPE for name, content in headers)
-    return declared and not value.lstrip().startswith(_JSON_STARTS)
+    return is_declared(headers) and not value.lstrip().startswith(_JSON_STARTS)
+
+
+def is_declared(headers: Headers) -> bool:
+    """Whether headers say that the value is such a stream."""
+    return any(name.lower() == "content-type" and content == CONTENT_TYPE for name, content in headers)

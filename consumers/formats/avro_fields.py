@@ -13,7 +13,7 @@ import numpy as np
 
 from consumers.formats.avro_rows import Lists, NotPlainError, Read, items, named_texts, optional
 from consumers.formats.avro_scan import Rows, Scan, subset
-from consumers.formats.columns import Coded
+from consumers.formats.columns import EXACT_SECONDS, Coded
 from service.domain.arrays import Floats, Ints
 from service.domain.messages import LONGEST_NAME, MOST_ATTRIBUTES
 
@@ -28,8 +28,8 @@ characters for a byte, each alias repeats it, and 64 KiB or 64 times its length 
 """
 
 _INT, _LONG = (-(2**31), 2**31 - 1), (-(2**63), 2**63 - 1)
-_MILLIS, _MICROS = (-(2**53) // 1_000, 2**53 // 1_000), (-(2**53), 2**53)
-"""Of times: the range in which seconds of 64 bits have all microseconds."""
+_MILLIS, _MICROS = ((-EXACT_SECONDS * unit, EXACT_SECONDS * unit) for unit in (1_000, 1_000_000))
+"""Of times: those that are exact as seconds."""
 
 _RANGES = {
     "long-timestamp-millis": _MILLIS,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import overload
+from typing import Any, overload
 
 import msgspec
 import numpy as np
@@ -17,15 +17,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
-_EXACT_SECONDS = 2.0**33
+EXACT_SECONDS = 2**33
+"""Before and after the epoch; farther away, in 2242 and later, a float is no exact microsecond."""
+
+_timestamp: Callable[[Any], float] = datetime.timestamp
+
+
+def seconds_of(times: Sequence[datetime | None]) -> Floats:
+    """Seconds since the epoch; NaN where there is no time [n]."""
+    try:
+        return np.fromiter(map(_timestamp, times), np.float64, len(times))
+    except TypeError:  # some are None
+        return np.array([np.nan if time is None else time.timestamp() for time in times])
 
 
 def are_exact(times: Floats) -> bool:
-    """Whether seconds since the epoch [n] are whole microseconds as floats, which those after 2242 are not.
-
-    NaN is no time.
-    """
-    return not (np.abs(times) >= _EXACT_SECONDS).any()
+    """Whether seconds since the epoch [n] are whole microseconds as floats; NaN is no time."""
+    return not (np.abs(times) >= EXACT_SECONDS).any()
 
 
 def utc_text(microseconds: int) -> str:

@@ -37,6 +37,15 @@ def check_event(headers: Headers, expected_type: str) -> None:
             raise BadMessage("unsupported_event", f"ce_type must be {expected_type} on this topic")
 
 
+def fits_event(headers: Headers, expected_type: str) -> bool:
+    """Whether `check_event` accepts the headers."""
+    try:
+        check_event(headers, expected_type)
+    except BadMessage:
+        return False
+    return True
+
+
 def event_time(headers: Headers) -> float | None:
     """The time in CloudEvents headers, in seconds since the epoch; None if there is no valid one."""
     for name, content in headers:

@@ -17,8 +17,8 @@ import msgspec
 
 from consumers.formats.event_headers import Headers, is_event
 from consumers.formats.inference_response import Response, parse_response
-from consumers.formats.native import attempt
-from consumers.formats.response_columns import ResponseRows, check_item_ids, values_of
+from consumers.formats.native import ItemId, attempt
+from consumers.formats.response_columns import ResponseRows, values_of
 from consumers.formats.tensors import ATTRIBUTE, Column, Tensor, column
 from service.domain.errors import BadMessage
 from service.domain.messages import LONGEST_NAME, MOST_ATTRIBUTES
@@ -175,7 +175,7 @@ class _Table:
             raise ValueError("columns of what all rows share would take much more memory than the response")
         fields: dict[str, Sequence[Any]] = {name: values_of(each) for name, each in self.fields.items()}
         if "item_id" not in fields:
-            fields["item_id"] = check_item_ids(self._item_ids)
+            fields["item_id"] = msgspec.convert(self._item_ids, list[ItemId])
         shared = {name: [value] * self._count for name, value in self.shared.items()}
         return ResponseRows(
             model=self.response.model_name,

@@ -159,12 +159,11 @@ class _Batch:
 
     def _arrow(self, begin: int, end: int, *, least_bytes: int) -> Iterator[Part]:
         """Parts of Arrow records of one schema: of halves, if some must be read by themselves."""
-        together = None
-        if self._bytes(begin, end) >= least_bytes:
-            together = _or_none(decode_columns, self.values[begin:end])
-        if together is not None:
+        if self._bytes(begin, end) < least_bytes:
+            yield self._objects(begin, end)
+        elif (together := _or_none(decode_columns, self.values[begin:end])) is not None:
             yield DecodedColumns.of(*together, begin)
-        elif end == begin + 1 or self._bytes(begin, end) < least_bytes:
+        elif end == begin + 1:
             yield self._objects(begin, end)
         else:
             half = (begin + end) // 2

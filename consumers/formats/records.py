@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import repeat
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from consumers.formats.columns import Texts
+from consumers.formats.columns import Texts, seconds_of
 from consumers.formats.decode_errors import guarded
 from consumers.formats.event_headers import Headers, check_event
 from consumers.formats.mapped_topic import MappedTopic
@@ -29,8 +28,6 @@ from consumers.formats.native import (
 from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
-
-_timestamp: Callable[[Any], float] = datetime.timestamp
 
 Format = Callable[[Headers, bytes], bytes | None]
 """Rewrites a record, given its headers and value, as native JSON; None if the record is of another format.
@@ -85,11 +82,7 @@ class DecodedRecords:
     @property
     def times(self) -> Floats:
         """That the predictions claim, in seconds since the epoch; NaN where there is none [n]."""
-        times = [p.time for p in self.predictions]
-        try:
-            return np.fromiter(map(_timestamp, times), np.float64, len(times))
-        except TypeError:  # some have no time
-            return np.array([np.nan if time is None else time.timestamp() for time in times])
+        return seconds_of([p.time for p in self.predictions])
 
     def rows_by_model(self) -> dict[str, Indices]:
         """Indices of every model's predictions [r]."""

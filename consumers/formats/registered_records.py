@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from consumers.formats import arrow
+from consumers.formats.arrow import is_declared
 from consumers.formats.avro_columns import PlainPredictions
 from consumers.formats.columns import ModelColumns
 from consumers.formats.decode_errors import guarded
-from consumers.formats.event_headers import Headers, check_event
+from consumers.formats.event_headers import Headers, fits_event
 from consumers.formats.native import decode_predictions
 from consumers.formats.registered import PREFIX_BYTES, RegisteredValues, is_registered
 from service.domain.arrays import Indices
@@ -28,7 +28,6 @@ _MOST_BYTES = 16_000_000
 
 _SAMPLED = 8
 """One in so many records is looked at, to learn which schema most of them have."""
-
 
 _SHORTEST_RUN = 200
 """Records of a run of columns, on average: of shorter ones each part costs more than it saves."""
@@ -138,18 +137,9 @@ def places_of_one_schema(
         candidates = [
             place
             for place, value in enumerate(values)
-            if len(value) <= message_bytes and _are_plain(headers[place], event_type)
+            if len(value) <= message_bytes
+            and fits_event(headers[place], event_type)
+            and not is_declared(headers[place])
         ]
     places = [place for place in candidates if values[place].startswith(prefix)]
     return places if len(places) >= _FEWEST else []
-
-
-def _are_plain(headers: Headers, event_type: str) -> bool:
-    """Whether headers say nothing of the value, besides that it is such a message."""
-    if any(name.lower() == "content-type" and content == arrow.CONTENT_TYPE for name, content in headers):
-        return False
-    try:
-        check_event(headers, event_type)
-    except BadMessage:
-        return False
-    return True

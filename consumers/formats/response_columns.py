@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from consumers.formats.columns import Coded, ModelColumns, Texts, are_exact
+from consumers.formats.columns import Coded, ModelColumns, Texts, are_exact, seconds_of
 from consumers.formats.native import AwareTime, ClassName, ItemId, Uri
 from consumers.formats.tensors import INTEGERS, Column
-from service.domain.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +72,6 @@ def values_of(column: Column) -> list[Any]:
     return found
 
 
-def check_item_ids(ids: list[str]) -> list[str]:
-    """The same ids.
-
-    Raises:
-        msgspec.ValidationError: one is too long.
-    """
-    return msgspec.convert(ids, list[ItemId])
-
-
 def join(responses: Sequence[ResponseRows]) -> ModelColumns | None:
     """The rows of all responses, in order; all have the same `layout`. None if a time is not exact."""
     model, width, fields, names = responses[0].layout
@@ -91,7 +80,7 @@ def join(responses: Sequence[ResponseRows]) -> ModelColumns | None:
     attributes = {name: [value for each in responses for value in each.attributes[name]] for name in names}
     missing, unknown = Coded.missing(count), np.full(count, np.nan)
     spread = columns.get("probabilities")
-    times = _seconds(columns["time"]) if "time" in fields else unknown
+    times = seconds_of(columns["time"]) if "time" in fields else unknown
     if not are_exact(times):
         return None
     return ModelColumns(
@@ -104,7 +93,3 @@ def join(responses: Sequence[ResponseRows]) -> ModelColumns | None:
         payload_uris=Coded.of(columns["payload_uri"]) if "payload_uri" in fields else missing,
         attributes={name: Coded.of(values) for name, values in attributes.items()},
     )
-
-
-def _seconds(times: Sequence[datetime]) -> Floats:
-    return np.fromiter(map(datetime.timestamp, times), np.float64, len(times))

@@ -57,12 +57,16 @@ def initialise(options: argparse.Namespace) -> int:
     if options.topic is None:
         wishes = wishes_of(options)
         profile = profile_file(options)
-        proposal, read_back = propose(profile, wishes), ""
+        proposal, read_back, refused = propose(profile, wishes), "", ""
     else:
         connection = _connection(options.bootstrap_servers)
         profile, wishes, kept = _sampled_topic(options, connection)
         proposal = propose(profile, wishes)
-        read_back = _read_back(proposal, connection, kept) if kept else ""
+        refused = _refusals(proposal, connection, kept) if kept else ""
+        all_used = (
+            f"Read back with this configuration: all of the first {len(kept):,} sampled records are used."
+        )
+        read_back = refused or (all_used if kept else "")
     config = str(options.output or "credence.yaml")
     text = configuration_text(
         profile, proposal, options, config=config, topic=options.topic, read_back=read_back
@@ -72,8 +76,8 @@ def initialise(options: argparse.Namespace) -> int:
         return 0
     with options.output.open("x", encoding="utf-8") as handle:
         handle.write(text)
-    if read_back.startswith("WARNING"):
-        print(plain(read_back), file=sys.stderr)
+    if refused:
+        print(plain(refused), file=sys.stderr)
     check = f"{own_command()} check --config {shlex.quote(str(options.output))}"
     print(f"{options.output}: written; read its comments, then `{check}`")
     return 0
@@ -165,7 +169,7 @@ def profile_file(
         return _profile(prepare(table), source, options, most_rows=options.records)
 
 
-def _read_back(proposal: Proposal, connection: Settings, kept: Sequence[Any]) -> str:
+def _refusals(proposal: Proposal, connection: Settings, kept: Sequence[Any]) -> str:
     """What consumers would refuse of sampled records with a proposal."""
     from service.app.sample_check import refusals  # noqa: PLC0415 - with the clients
 

@@ -17,7 +17,7 @@ from consumers.formats.records import DecodedRecords, Formats, decode_records
 from consumers.prediction_times import prediction_times
 from consumers.validation import PredictionChecks
 from service.app.format_wiring import prediction_formats
-from service.app.proposal.topic_sample import newest_records
+from service.app.proposal.topic_sample import newest_records, place_of
 from service.app.terminal_tables import table, text
 from service.config.settings import Settings
 from service.domain.errors import BadMessage
@@ -48,9 +48,15 @@ class Found:
     def refuse(self, record: Any, error: BadMessage) -> None:
         """Count a message that would be refused."""
         count, first = self.refused.get(error.reason, (0, ""))
-        place = f"{record.topic}/{record.partition}/{record.offset}"
+        place = place_of(record)
         self.refused_records.add(place)
-        self.refused[error.reason] = count + 1, first or f"record {place}: {error.detail}"
+        self.refused[error.reason] = count + 1, first or f"{place}: {error.detail}"
+
+    @property
+    def reasons(self) -> list[tuple[str, int, str]]:
+        """Reasons with their number and the first refusal, the most frequent one first."""
+        by_count = sorted(self.refused.items(), key=lambda each: -each[1][0])
+        return [(reason, count, first) for reason, (count, first) in by_count]
 
 
 class Sampler:
@@ -124,7 +130,7 @@ def check_sample(settings: Settings, *, records: int, console: Console | None = 
 
 
 def refusals(settings: Settings, records: Sequence[Any]) -> str:
-    """What consumers would refuse of sampled records, in sentences; it begins with WARNING if anything.
+    """What consumers would refuse of sampled records, in sentences; empty if nothing.
 
     Args:
         settings: that are proposed for them.
@@ -137,11 +143,8 @@ def refusals(settings: Settings, records: Sequence[Any]) -> str:
     found = Found()
     Sampler(settings, prediction_formats(settings)).add(records, found, datetime.now(UTC).timestamp())
     if not found.refused:
-        return (
-            f"Read back with this configuration: all of the first {found.records:,} sampled records are used."
-        )
-    reasons = sorted(found.refused.items(), key=lambda each: -each[1][0])
-    counted = "; ".join(f"{reason} ({count:,}), such as {first}" for reason, (count, first) in reasons)
+        return ""
+    counted = "; ".join(f"{reason} ({count:,}), such as {first}" for reason, count, first in found.reasons)
     others = (
         " Models that are not here need a section in `models`." if "unknown_model" in found.refused else ""
     )
@@ -164,7 +167,7 @@ def _print(found: Found, topic: str, console: Console) -> None:
         console.print("  the topic has no records; send some, and check again")
     if found.shown:
         console.print(_shown(found.shown))
-    for reason, (count, first) in sorted(found.refused.items(), key=lambda each: -each[1][0]):
+    for reason, count, first in found.reasons:
         console.print(text(f"  refused: {count:,} {reason}, such as {first}"), soft_wrap=True)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from samples import CLASSES, ROWS, Init, renamed, rows
 
@@ -15,11 +13,6 @@ from service.config.budget import Budget
 from service.config.model import ModelSettings
 
 THRESHOLD = 0.85
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
 
 
 def budgets(model: dict[str, object]) -> dict[str, int]:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from samples import CLASSES, Init, renamed, rows, write_csv, write_jsonl
 
 COUNT = 120
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
 
 
 def test_an_ambiguous_column_is_an_error_until_it_is_named(init: Init) -> None:

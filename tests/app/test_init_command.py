@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +15,6 @@ from samples import CLASSES, Init, Proposed, renamed, rows, uncommented, write_c
 
 from service.app.cli import main
 from service.replay.digits import by_region, digits_recordings
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
 
 
 def test_a_file_becomes_a_configuration_that_check_accepts(init: Init) -> None:

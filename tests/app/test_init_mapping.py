@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +15,6 @@ from schema_values import avro
 
 COUNT = 120
 Row = dict[str, Any]
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
-
-
-@pytest.fixture
-def topic(bootstrap_servers: str) -> Topic:
-    return Topic(bootstrap_servers)
 
 
 def nested(row: Row, number: int) -> Row:

@@ -16,11 +16,6 @@ Propose = Callable[..., Proposed]
 
 
 @pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
-
-
-@pytest.fixture
 def propose(init: Init, tmp_path: Path) -> Propose:
     """The command of records in a file."""
 

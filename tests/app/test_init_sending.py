@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 import pytest
 from samples import Init, Proposed, rows, write_csv
 
 from service.app.cli import main
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
 
 
 def sent(init: Init, proposed: Proposed, capsys: pytest.CaptureFixture[str]) -> str:

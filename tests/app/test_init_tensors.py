@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +13,6 @@ from samples import CLASSES, Init, Proposed, Topic, rows
 
 ROWS = 60
 HEADERS = [("ce_specversion", b"1.0"), ("ce_type", b"org.kubeflow.serving.inference.response")]
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
-
-
-@pytest.fixture
-def topic(bootstrap_servers: str) -> Topic:
-    return Topic(bootstrap_servers)
 
 
 def tensor(name: str, datatype: str, data: Sequence[Any], width: int = 1) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +10,6 @@ import yaml
 from samples import Init, Topic, rows
 
 RESPONSE_HEADERS = [("ce_specversion", b"1.0"), ("ce_type", b"org.kubeflow.serving.inference.response")]
-
-
-@pytest.fixture
-def init(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Init:
-    return Init(tmp_path, capsys)
-
-
-@pytest.fixture
-def topic(bootstrap_servers: str) -> Topic:
-    return Topic(bootstrap_servers)
 
 
 def message(row: dict[str, Any]) -> dict[str, Any]:

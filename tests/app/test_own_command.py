@@ -1,4 +1,4 @@
-"""What people are told to run is a command that they can run."""
+"""Commands that are printed to be run next can be run."""
 
 from __future__ import annotations
 

@@ -117,8 +117,12 @@ def _decoded(
     for at, prediction in zip(decoded.places, decoded.predictions, strict=True):
         yield prediction, len(records[at].value or b"")
     for at, _, error in decoded.errors:
-        place = f"{records[at].topic}/{records[at].partition}/{records[at].offset}"
-        yield BadMessage(error.reason, f"record {place}: {error.detail}")
+        yield BadMessage(error.reason, f"{place_of(records[at])}: {error.detail}")
+
+
+def place_of(record: Any) -> str:
+    """Which record it is, for people."""
+    return f"record {record.topic}/{record.partition}/{record.offset}"
 
 
 def _cells(prediction: WirePrediction) -> dict[str, Any]:

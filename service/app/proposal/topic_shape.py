@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from service.app.files.rows import Row
 from service.app.format_wiring import prediction_formats, record_reader
 from service.app.proposal.record_cells import RecordCells
 from service.app.proposal.tensor_names import TensorNames, find_tensors
-from service.app.proposal.topic_sample import message_rows
+from service.app.proposal.topic_sample import message_rows, place_of
 from service.app.proposal.usual_names import field_of
 from service.config.settings import Settings
 from service.domain.errors import BadMessage
@@ -71,16 +72,11 @@ def sample_of(
     """
     rest = iter(batches)
     first: Sequence[Any] = next((batch for batch in rest if batch), [])
-
     kept: list[Any] = []
 
     def every() -> Iterator[Sequence[Any]]:
-        yield first
-        yield from rest
-
-    def every_kept() -> Iterator[Sequence[Any]]:
         size = 0
-        for batch in every():
+        for batch in chain([first], rest):
             for record in batch:
                 size += len(record.value or b"")
                 if len(kept) < _MOST_KEPT and size <= _MOST_KEPT_BYTES:
@@ -94,14 +90,14 @@ def sample_of(
     if seen.responses:
         tensors = find_tensors(seen.responses, given, source)
         formats = prediction_formats(settings, responses=OpenInference({}, others=tensors.names))
-        return TopicSample(message_rows(every_kept(), message_bytes, formats), tensors=tensors, kept=kept)
+        return TopicSample(message_rows(every(), message_bytes, formats), tensors=tensors, kept=kept)
     if not decoded.predictions:
         records = RecordCells()
         reader = _RecordRows(record_reader(settings), records, message_bytes)
         columns = [name for record in first for cells in reader.contents(record) for name in cells]
         if columns:
             model_column = next((name for name in columns if field_of(name) == "model"), "")
-            rows = reader.rows(every_kept())
+            rows = reader.rows(every())
             return TopicSample(rows, records=records, model_column=model_column, kept=kept)
     formats = prediction_formats(settings, responses=OpenInference({}, others={}))
     return TopicSample(message_rows(every(), message_bytes, formats))
@@ -139,8 +135,7 @@ class _RecordRows:
                 for content in self._each(record):
                     number += 1
                     if isinstance(content, BadMessage):
-                        place = f"{record.topic}/{record.partition}/{record.offset}"
-                        problem = BadMessage(content.reason, f"record {place}: {content.detail}")
+                        problem = BadMessage(content.reason, f"{place_of(record)}: {content.detail}")
                         yield Row(number, problem=problem)
                     else:
                         yield Row(number, content, size=size)
