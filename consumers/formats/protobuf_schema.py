@@ -39,11 +39,12 @@ def compile_schema(schema: RegisteredSchema) -> descriptor_pb2.FileDescriptorSet
     """The files of a schema as protoc compiles them.
 
     In a process of its own, because the text is of whoever may register schemas. In place of references to
-    google/protobuf/*.proto, those of this installation are read.
+    google/protobuf/*.proto, those of this installation are read. A schema that was refused stays so; it is
+    therefore refused only where protoc blames it, or fails on it twice and on another one never.
 
     Raises:
         BadMessage: protoc cannot compile them.
-        Unavailable: protoc did not run to its end.
+        Unavailable: protoc does not run to its end, or compiles nothing.
     """
     references = {name: text for name, text in schema.references.items() if name not in _OWN_NAMES}
     taken = {*references, MAIN}
@@ -62,11 +63,24 @@ def compile_schema(schema: RegisteredSchema) -> descriptor_pb2.FileDescriptorSet
 
 
 def _compile_in(folder: Path, files: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
+    output = folder / "descriptors.bin"
+    for _ in range(2):
+        run = _protoc(folder / "schema", files, output)
+        if run.returncode == 0:
+            return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
+        if _blames(run.stderr, files):
+            raise BadMessage("unsupported_schema", "protoc does not compile the registered .proto")
+        other = _protoc(folder / "other", {MAIN: 'syntax = "proto3";'}, output)
+        if other.returncode or bytes(output) in run.stderr:
+            raise _no_verdict(other.stderr or run.stderr)
+    raise BadMessage("unsupported_schema", "protoc fails on the registered .proto, and not on another one")
+
+
+def _protoc(folder: Path, files: Mapping[str, str], output: Path) -> subprocess.CompletedProcess[bytes]:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    output = folder / "descriptors.bin"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{_OWN_FILES}"]
     command += ["--include_imports", f"--descriptor_set_out={output}", MAIN]
     try:
@@ -78,9 +92,19 @@ def _compile_in(folder: Path, files: Mapping[str, str]) -> descriptor_pb2.FileDe
     if run.returncode in _STOPPED:
         why = "protoc was stopped while it compiled a schema; it may lack memory"
         raise Unavailable(PART, ChildProcessError(run.returncode), why=why)
-    if run.returncode:
-        raise BadMessage("unsupported_schema", "protoc does not compile the registered .proto")
-    return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
+    return run
+
+
+def _blames(errors: bytes, names: Iterable[str]) -> bool:
+    """Whether protoc says where in a file it fails; it ends likewise where a disk is full, and says so."""
+    places = "|".join(map(re.escape, (*names, *_OWN_NAMES)))
+    said = errors.decode(errors="replace")
+    return re.search(rf"^(?:{places}):\d+:\d+: (?!warning: )", said, re.MULTILINE) is not None
+
+
+def _no_verdict(errors: bytes) -> Unavailable:
+    [*_, last] = errors.decode(errors="replace").splitlines() or ["it says nothing"]
+    return Unavailable(PART, ChildProcessError(), why=f"protoc cannot compile: {last[:200]}")
 
 
 def examine(files: Iterable[descriptor_pb2.FileDescriptorProto], *, reserved: Container[str]) -> int:

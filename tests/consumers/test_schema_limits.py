@@ -12,12 +12,15 @@ import pytest
 from schema_values import SCHEMAS, Registered, framed
 
 from consumers.formats.messages import TopicMessages
+from consumers.formats.protobuf_schema import MAIN
 from consumers.formats.registered import RegisteredValues
 from service.domain.errors import BadMessage, Unavailable
 from service.domain.messages import PREDICTION_TYPE
 from service.kafka.schema_registry import RegisteredSchema
 
 PROTO = 'syntax = "proto3";\n'
+SMALL = RegisteredSchema("PROTOBUF", PROTO + "message A { int32 x = 1; }", {})
+SMALL_VALUE = framed(20, b"\0\x08\5")
 
 
 def reason(kind: str, schema: Any, content: bytes, **references: str) -> str:
@@ -168,19 +171,68 @@ def test_a_protobuf_of_many_small_messages_is_read() -> None:
     assert found["many"] == [{"name": "a", "n": 7}] * 100_000
 
 
-@pytest.mark.parametrize("ending", ["import time; time.sleep(60)", "import os; os.kill(os.getpid(), 9)"])
-def test_a_schema_is_compiled_again_after_protoc_was_stopped(
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "import time; time.sleep(60)",
+        "import os; os.kill(os.getpid(), 9)",
+        "import os; os.kill(os.getpid(), 11)",
+        "import sys; sys.exit('No module named grpc_tools')",
+        "import sys; sys.exit(1)",
+    ],
+)
+def test_a_schema_is_compiled_again_after_protoc_did_not_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ending: str
 ) -> None:
-    schema = RegisteredSchema("PROTOBUF", PROTO + "message A { int32 x = 1; }", {})
-    registered = RegisteredValues(Registered({20: schema}), cached=1)
-    value = framed(20, b"\0\x08\5")
-    stopped = tmp_path / "python"
-    stopped.write_text(f"#!{sys.executable}\n{ending}\n")
-    stopped.chmod(0o700)
+    registered = RegisteredValues(Registered({20: SMALL}), cached=1)
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "executable", str(stopped))
+        patch.setattr(sys, "executable", str(script(tmp_path / "python", ending)))
         patch.setattr("consumers.formats.protobuf_schema._COMPILE_SECONDS", 1.0)
         with pytest.raises(Unavailable, match="protoc"):
-            registered.read(value)
-    assert registered.read(value) == {"x": 5}
+            registered.read(SMALL_VALUE)
+    assert registered.read(SMALL_VALUE) == {"x": 5}
+
+
+FULL = "words = [re.sub('(?<=set_out=).*', '/dev/full', word) for word in words]"
+FULL_FOR_THIS = "if is_this: sys.exit(f'{output}: No space left on device')"
+
+
+@pytest.mark.parametrize("fault", [FULL, FULL_FOR_THIS])
+def test_a_schema_is_compiled_again_after_its_output_had_no_room(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str
+) -> None:
+    registered = RegisteredValues(Registered({20: SMALL}), cached=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(faulty_protoc(tmp_path / "python", fault)))
+        with pytest.raises(Unavailable, match="No space left on device"):
+            registered.read(SMALL_VALUE)
+    assert registered.read(SMALL_VALUE) == {"x": 5}
+
+
+def test_a_schema_that_protoc_crashes_on_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    registered = RegisteredValues(Registered({20: SMALL}), cached=1)
+    crash = faulty_protoc(tmp_path / "python", "if is_this: os.abort()")
+    monkeypatch.setattr(sys, "executable", str(crash))
+    with pytest.raises(BadMessage, match="protoc fails"):
+        registered.read(SMALL_VALUE)
+
+
+def faulty_protoc(path: Path, fault: str) -> Path:
+    """Runs protoc, but for a fault that may depend on whether `is_this` the small schema."""
+    text = f"""
+import os, re, sys
+words = sys.argv[1:]
+[folder] = [word[2:] for word in words if re.match("-I.*/credence-", word)]
+[output] = [word.partition("=")[2] for word in words if "set_out=" in word]
+is_this = "int32" in open(os.path.join(folder, "{MAIN}")).read()
+{fault}
+os.execv(sys.executable, [sys.executable, *words])
+"""
+    return script(path, text)
+
+
+def script(path: Path, text: str) -> Path:
+    """Runs in place of Python."""
+    path.write_text(f"#!{sys.executable}\n{text}\n")
+    path.chmod(0o700)
+    return path
