@@ -11,15 +11,15 @@ from service.statistics.binary.score_process import (
     Hypothesis,
     Labels,
     ScoreProcess,
-    interpolated,
 )
 
 VALUES = np.linspace(-3, 3, 13)
+SIDE = 0.4
 PRIOR = CurvePrior("calibrated", 0.3, 0.8, 1.0, 0.4, length=2.0, weight=1.0)
 
 
 def process(*sigmas: float, prior: CurvePrior = PRIOR, values: np.ndarray = VALUES) -> ScoreProcess:
-    return ScoreProcess([Hypothesis(values, prior)], sigmas)
+    return ScoreProcess([Hypothesis(values, prior)], values >= 0, sigmas)
 
 
 def none(size: int = len(VALUES)) -> Labels:
@@ -29,7 +29,7 @@ def none(size: int = len(VALUES)) -> Labels:
 def test_without_labels_the_curve_is_as_expected() -> None:
     found = process(0.2).draw(none(), np.random.default_rng(0), count=4_000).log_odds
     assert found.mean(axis=0) == pytest.approx(0.3 + VALUES, abs=0.15)
-    spread = np.sqrt(0.8**2 + 0.4**2 * VALUES**2 + 0.2**2)
+    spread = np.sqrt(0.8**2 + 0.4**2 * VALUES**2 + 0.2**2 + SIDE**2)
     assert found.std(axis=0) == pytest.approx(spread, rel=0.1)
 
 
@@ -42,8 +42,9 @@ def test_deviations_leave_the_mean_probability_where_the_curve_has_it() -> None:
 def test_one_stratum_has_the_posterior_of_quadrature() -> None:
     one = process(0.5, values=np.array([1.0]))
     found = one.draw(Labels(np.array([3.0]), np.array([9.0])), np.random.default_rng(0), count=20_000)
-    mean = 1.3 * np.sqrt(1 + np.pi * 0.25 / 8)
-    prior = stats.norm(min(mean, 1.3 + 0.125), np.sqrt(0.8**2 + 0.4**2 + 0.5**2))
+    variance = 0.5**2 + SIDE**2
+    mean = 1.3 * np.sqrt(1 + np.pi * variance / 8)
+    prior = stats.norm(min(mean, 1.3 + variance / 2), np.sqrt(0.8**2 + 0.4**2 + variance))
 
     def density(f: float) -> float:
         return float(prior.pdf(f) * special.expit(f) ** 3 * special.expit(-f) ** 9)
@@ -66,7 +67,7 @@ def test_labels_of_high_scores_leave_open_what_is_far_below() -> None:
 
 def test_hypotheses_are_weighted_by_how_probable_they_made_the_labels() -> None:
     up, down = PRIOR._replace(slope=2.0), PRIOR._replace(name="reversed", slope=-2.0)
-    both = ScoreProcess([Hypothesis(VALUES, up), Hypothesis(VALUES, down)], (0.2,))
+    both = ScoreProcess([Hypothesis(VALUES, up), Hypothesis(VALUES, down)], VALUES >= 0, (0.2,))
     positives = np.where(VALUES > 0, 8.0, 0.0)
     weights = both.draw(Labels(positives, 8 - positives), np.random.default_rng(0), count=100).weights
     assert weights["calibrated"] > 0.99
@@ -91,13 +92,12 @@ def test_many_labels_are_followed_wherever_they_lead() -> None:
     assert special.expit(found).mean(axis=0) == pytest.approx(truth, abs=0.02)
 
 
-def test_a_single_stratum_holds_everywhere() -> None:
-    assert interpolated(np.array([[1.0], [2.0]]), np.zeros(1), np.array([-1.0, 3.0])).tolist() == [
-        [1, 1],
-        [2, 2],
-    ]
-
-
-def test_between_strata_the_log_odds_are_linear_and_beyond_them_constant() -> None:
-    found = interpolated(np.array([[1.0, 3.0]]), np.array([0.0, 1.0]), np.array([-1.0, 0.25, 1.0, 5.0]))
-    np.testing.assert_allclose(found, [[1.0, 1.5, 3.0, 3.0]])
+def test_sums_on_either_side_follow_the_labels_where_the_curve_is_of_a_wrong_shape() -> None:
+    values = np.linspace(-3, 3, 26)
+    truth = special.expit(0.6 * values + np.sign(values))
+    found = process(0.2, values=values).draw(
+        Labels(200 * truth, 200 * (1 - truth)), np.random.default_rng(0), count=2_000
+    )
+    means = special.expit(found.log_odds).mean(axis=0)
+    for side in (values < 0, values >= 0):
+        assert means[side].mean() == pytest.approx(truth[side].mean(), abs=0.005)

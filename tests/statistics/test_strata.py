@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from service.statistics.binary.score_bins import bin_scores
 from service.statistics.binary.strata import stratify
@@ -51,3 +54,30 @@ def test_ranks_are_0_at_the_threshold() -> None:
     strata = stratify(bin_scores(SCORES, thresholds=(0.5,)), 0.5)
     first = int(np.flatnonzero(strata.called)[0])
     assert strata.ranks[first - 1] < 0 < strata.ranks[first]
+
+
+def test_bins_of_a_stratum_have_its_probability_on_average() -> None:
+    bins = bin_scores(SCORES, thresholds=(0.5,))
+    strata = stratify(bins, 0.5)
+    # Bent at the threshold, so that interpolation alone would be too high below it and too low above it.
+    curve = 3 * np.tanh(2 * strata.ranks) + np.array([[-1.0], [0.0], [1.0]])
+    found = strata.of_all_bins(curve, bins.counts)
+    means = strata.sums(bins.counts * found) / strata.sums(bins.counts)
+    np.testing.assert_allclose(means, special.expit(curve), atol=1e-4)
+
+
+@given(st.lists(st.floats(-40, 40), min_size=1, max_size=60), st.randoms(use_true_random=False))
+def test_bins_have_probabilities_whatever_those_of_strata_are(
+    log_odds: list[float], rng: random.Random
+) -> None:
+    bins = bin_scores(np.array([rng.random() for _ in range(100)]), thresholds=(0.5,))
+    strata = stratify(bins, 0.5)
+    of_strata = np.resize(log_odds, (1, len(strata.starts)))
+    found = strata.of_all_bins(of_strata, bins.counts)
+    assert np.all((found >= 0) & (found <= 1))
+
+
+def test_a_single_stratum_holds_everywhere() -> None:
+    bins = bin_scores(np.full(3, 0.7), thresholds=(0.5,))
+    found = stratify(bins, 0.5).of_all_bins(np.array([[1.0], [2.0]]), bins.counts)
+    np.testing.assert_allclose(found, special.expit([[1.0], [2.0]]))

@@ -1,10 +1,14 @@
 """P(positive | score) as a logistic curve with smooth deviations, learned from labels by strata of scores.
 
-The log odds of an item of stratum b are f_b = a + c x_b + d_b. The curve's offset a and slope c are normal, x
-is a coordinate of the score, and d is an Ornstein-Uhlenbeck process in x: deviations of standard deviation
-sigma whose correlation falls to 1/e over one length (Gaussian process classification; Rasmussen and Williams,
-Gaussian Processes for Machine Learning, 2006, sections 3.4 and 4.2.1). So a curve is trusted only near
-labels: labels of the highest scores leave open what is far below them.
+The log odds of an item of stratum b are f_b = a + c x_b + d_b + e_b. The curve's offset a and slope c are
+normal, x is a coordinate of the score, and d is an Ornstein-Uhlenbeck process in x: deviations of standard
+deviation sigma whose correlation falls to 1/e over one length (Gaussian process classification; Rasmussen and
+Williams, Gaussian Processes for Machine Learning, 2006, sections 3.4 and 4.2.1). So a curve is trusted only
+near labels: labels of the highest scores leave open what is far below them.
+
+All strata on one side of the threshold have the same e. Precision, recall and others depend on sums over
+either side. A smooth curve of a wrong shape is sure of wrong sums; with an intercept for each side, sums
+follow the labels (internal bias calibration; Firth and Bennett, JRSS B 1998).
 
 No coordinate and no sigma is right for every classifier. Several hypotheses are averaged, weighted by the
 probability that each gave to the labels.
@@ -19,10 +23,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy import special
 
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Flags, Floats
 
 SIGMAS: Final = (0.2, 0.5, 1.0, 2.0)
 """Standard deviations of the smooth deviations, in logits; equally probable."""
+
+_SIDE: Final = 0.4
+"""Standard deviation of what all strata on one side of the threshold have in common, in logits."""
 
 _NUGGET: Final = 1e-6  # variance that keeps covariances of nearly equal coordinates regular
 _STEPS: Final = 50
@@ -88,10 +95,12 @@ class _Modes:
 class ScoreProcess:
     """The posterior of the curve, for labels that grow in number.
 
-    Modes are kept from one fit to the next, which starts there.
+    `called` says of every stratum whether the model calls its items positive [B]. Modes are kept from one
+    fit to the next, which starts there.
     """
 
     hypotheses: Sequence[Hypothesis]
+    called: Flags
     sigmas: Sequence[float] = SIGMAS
     _at: Floats | None = field(default=None, init=False, repr=False)
 
@@ -101,7 +110,8 @@ class ScoreProcess:
         self._names = [hypothesis.prior.name for hypothesis, _ in cases]
         self._log_prior = np.log(weights / weights.sum())
         self._means = np.stack([_mean(*case) for case in cases])
-        self._roots = _cholesky(np.stack([_covariance(*case) for case in cases]))
+        sides = _SIDE**2 * (self.called[:, None] == self.called)
+        self._roots = _cholesky(np.stack([_covariance(*case) + sides for case in cases]))
 
     def draw(self, labels: Labels, rng: np.random.Generator, *, count: int) -> CurveDraws:
         """Draws of the log odds, given the labels.
@@ -202,8 +212,8 @@ def _mean(hypothesis: Hypothesis, sigma: float) -> Floats:
     Computation 1992), and as for a log-normal variable further out.
     """
     curve = hypothesis.prior.offset + hypothesis.prior.slope * hypothesis.values
-    size = np.abs(curve)
-    widened = np.minimum(size * np.sqrt(1 + np.pi * sigma**2 / 8), size + sigma**2 / 2)
+    size, variance = np.abs(curve), sigma**2 + _SIDE**2
+    widened = np.minimum(size * np.sqrt(1 + np.pi * variance / 8), size + variance / 2)
     return np.asarray(np.sign(curve) * widened, np.float64)
 
 
@@ -214,12 +224,3 @@ def _covariance(hypothesis: Hypothesis, sigma: float) -> Floats:
     covariance = prior.offset_deviation**2 + prior.slope_deviation**2 * np.outer(values, values)
     covariance += sigma**2 * np.exp(-apart / prior.length) + _NUGGET * np.eye(len(values))
     return covariance
-
-
-def interpolated(log_odds: Floats, at: Floats, wanted: Floats) -> Floats:
-    """Log odds [S, W] at further coordinates [W], between those of strata [B], ascending; ends are kept."""
-    if len(at) == 1:
-        return np.repeat(log_odds, len(wanted), axis=1)
-    right: Indices = np.clip(np.searchsorted(at, wanted), 1, len(at) - 1)
-    part = np.clip((wanted - at[right - 1]) / (at[right] - at[right - 1]), 0.0, 1.0)
-    return log_odds[:, right - 1] * (1 - part) + log_odds[:, right] * part

@@ -36,7 +36,6 @@ from service.statistics.binary.score_process import (
     Hypothesis,
     Labels,
     ScoreProcess,
-    interpolated,
 )
 from service.statistics.binary.strata import Strata, stratify
 
@@ -113,7 +112,7 @@ class ScoreLearner:
 
     @cached_property
     def _process(self) -> ScoreProcess:
-        return ScoreProcess(self._hypotheses(), self.sigmas)
+        return ScoreProcess(self._hypotheses(), self.strata.called, self.sigmas)
 
     def log_odds(
         self, positives: Floats, negatives: Floats, rng: np.random.Generator, *, draws: int
@@ -127,10 +126,9 @@ class ScoreLearner:
     ) -> ScorePosterior:
         """The posterior given the numbers of positive and negative labels of every bin."""
         drawn = self.log_odds(positives, negatives, rng, draws=draws)
-        strata = self.strata
         return ScorePosterior(
             bins=replace(self.bins, positives=positives, negatives=negatives),
-            probabilities=special.expit(interpolated(drawn.log_odds, strata.ranks, strata.bin_ranks)),
+            probabilities=self.strata.of_all_bins(drawn.log_odds, self.bins.counts),
             weights=drawn.weights,
             mixture=self.mixture,
             log_evidence=drawn.log_evidence,

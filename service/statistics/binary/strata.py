@@ -21,6 +21,8 @@ _FROM_THRESHOLD: Final = 16  # strata on each side of it
 _FROM_END: Final = 8  # and at each end
 _FURTHEST: Final = 1e3  # from the threshold, in standard deviations
 _NEAR_END: Final = 1e-6  # probabilities are clipped to be this far from 0 and 1
+_STEPS: Final = 2  # of Newton's method, from interpolated log odds
+_LEAST_SLOPE: Final = 1e-300
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,22 @@ class Strata:
     def sums(self, values: Floats) -> Floats:
         """Sums over the bins [..., bins] of every stratum [..., B]."""
         return np.add.reduceat(values, self.starts, axis=-1)
+
+    def of_all_bins(self, log_odds: Floats, counts: Floats) -> Floats:
+        """Probabilities of all bins [S, bins] from the log odds of strata [S, B] and items of bins [bins].
+
+        Log odds are interpolated between strata by rank; ends are kept. Then each stratum is shifted so that
+        its mean probability is the one given: a curve that is bent inside a stratum would shift the mean.
+        """
+        latent = _interpolated(log_odds, self.ranks, self.bin_ranks)
+        shares = counts / self.sums(counts)[self.of_bins]
+        means = special.expit(log_odds)
+        for _ in range(_STEPS):
+            probabilities = special.expit(latent)
+            slopes = self.sums(shares * probabilities * (1 - probabilities))
+            steps = (means - self.sums(shares * probabilities)) / np.maximum(slopes, _LEAST_SLOPE)
+            latent += np.clip(steps, -1, 1)[:, self.of_bins]
+        return np.asarray(special.expit(latent), np.float64)
 
 
 def stratify(bins: ScoreBins, threshold: float) -> Strata:
@@ -81,3 +99,12 @@ def _growing(total: float, count: int) -> Floats:
     if total <= _SMALLEST:
         return np.zeros(0)
     return np.geomspace(_SMALLEST, total, count)[:-1]
+
+
+def _interpolated(log_odds: Floats, at: Floats, wanted: Floats) -> Floats:
+    """Log odds [S, W] at further coordinates [W], between those of strata [B], ascending; ends are kept."""
+    if len(at) == 1:
+        return np.repeat(log_odds, len(wanted), axis=1)
+    right: Indices = np.clip(np.searchsorted(at, wanted), 1, len(at) - 1)
+    part = np.clip((wanted - at[right - 1]) / (at[right] - at[right - 1]), 0.0, 1.0)
+    return log_odds[:, right - 1] * (1 - part) + log_odds[:, right] * part
