@@ -120,7 +120,7 @@ def _bands() -> list[timeseries.Panel]:
         band(
             Says(
                 "Precision",
-                "Precision at the model's threshold: credible interval, and the target.",
+                "Precision at the model's threshold: median, credible interval, and the target.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
@@ -129,11 +129,12 @@ def _bands() -> list[timeseries.Panel]:
             (*_AT, 'measure="precision"'),
             target,
             limit="target",
+            point="median",
         ),
         band(
             Says(
                 "Recall",
-                "Recall at the model's threshold: credible interval, and the target.",
+                "Recall at the model's threshold: median, credible interval, and the target.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
@@ -142,18 +143,20 @@ def _bands() -> list[timeseries.Panel]:
             (*_AT, 'measure="recall"'),
             target,
             limit="target",
+            point="median",
         ),
         band(
             Says(
                 "Prevalence",
-                "Share of the traffic that is positive: credible interval. If prevalence falls, precision"
-                " falls too.",
+                "Share of the traffic that is positive: median and credible interval. If prevalence falls, "
+                "precision falls too.",
                 looks.RATIO,
                 1,
                 nothing=_NOTHING,
             ),
             name,
             (*_AT, 'measure="prevalence"'),
+            point="median",
         ),
     ]
 
@@ -165,15 +168,15 @@ def _measures() -> table.Panel:
     return grid(
         Says(
             "Measures at the model's threshold",
-            "Each measure with its credible interval, its target, and the probability of missing it. "
-            "The target of the false positive rate is a maximum; all others are minimums.",
+            "Each measure with its median and credible interval, its target, and the probability of missing "
+            "it. The target of the false positive rate is a maximum; all others are minimums.",
             looks.PLAIN,
         ),
         {"measure": "Measure"},
         [
             *(
                 column(end.capitalize(), f"credence_performance_{end}_ratio")
-                for end in ("lower", "mean", "upper")
+                for end in ("lower", "median", "upper")
             ),
             column("Target", "credence_performance_target_ratio"),
             column("Missed", _MISSED, looks.PROBABILITY),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from grafana_foundation_sdk.builders import (
     barchart,
@@ -195,21 +195,23 @@ def band(
     threshold: str = "",
     *,
     limit: str = "threshold",
+    point: Literal["mean", "median"] = "mean",
     width: int = 8,
     height: int = 8,
 ) -> timeseries.Panel:
-    """A credible interval over time: lower to upper filled, the mean as a line, the threshold dashed.
+    """A credible interval over time: lower to upper filled, the estimate as a line, the threshold dashed.
 
     Args:
         says: what the panel says of itself.
-        name: of the metrics, with `{}` for lower, mean and upper.
+        name: of the metrics, with `{}` for lower, the point estimate, and upper.
         matchers: what chooses one group, or one measure.
         threshold: the metric of the threshold, chosen by as many of these as it has labels; none if empty.
         limit: what the legend calls the threshold.
+        point: the estimate that the metrics have.
         width: of the panel, of 24.
         height: of the panel.
     """
-    ends = ("lower", "mean", "upper")
+    ends = ("lower", point, "upper")
     queries = [Query(promql.shown(name.format(end), *matchers, by=""), end) for end in ends]
     if threshold:
         fitting = promql.fitting(threshold, matchers)
@@ -218,7 +220,7 @@ def band(
     dashed = model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 10]})
     panel = (
         lines(says, *queries, width=width, height=height)
-        .override_by_name("mean", [looks.fixed(looks.BLUE)])
+        .override_by_name(point, [looks.fixed(looks.BLUE)])
         .override_by_name("lower", [looks.fixed(looks.SKY), thin])
         .override_by_name(
             "upper",

@@ -60,7 +60,7 @@ def _performance(snapshot: ModelSnapshot, name: str) -> Iterator[Problem]:
                 part=measure,
                 probability=missed,
                 labels=float(found.labels),
-                value=(estimate.lower.item(), estimate.mean.item(), estimate.upper.item()),
+                value=(estimate.lower.item(), estimate.median.item(), estimate.upper.item()),
                 limit=found.targets[measure],
             )
     if found.design.disagrees:

@@ -30,7 +30,7 @@ from service.statistics.binary.semi_supervised import (
     ScoreLearner,
     pooled_posterior,
 )
-from service.statistics.estimate import Band, Estimate
+from service.statistics.estimate import MedianEstimate
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
 
 RECALLS = np.linspace(0.01, 1.0, 100)
@@ -53,14 +53,14 @@ class PerformanceSnapshot:
     effective_labels: float  # as how many they count after weighting and forgetting
     scores: int  # of unlabelled items
     # what is said of the model's threshold: as in `AtThreshold`, design-based if labels contradict the model
-    measures: Mapping[str, Estimate]
+    measures: Mapping[str, MedianEstimate]
     design: DesignCheck
     targets: Mapping[str, float]  # that are configured, by measure
     missed: Mapping[str, float]
-    curve: Band  # precision at `RECALLS` [R]
-    roc: Band  # recall at `FALSE_POSITIVE_RATES` [R]
+    curve: MedianEstimate  # precision at `RECALLS` [R]
+    roc: MedianEstimate  # recall at `FALSE_POSITIVE_RATES` [R]
     thresholds: ThresholdChoice  # how well every threshold does
-    at_thresholds: Mapping[str, Estimate]  # precision, recall and others at every threshold [T], by name
+    at_thresholds: Mapping[str, MedianEstimate]  # precision, recall and others at every one [T], by name
     maps: Mapping[Form, RecalibrationMap]  # from scores to probabilities, by form
     model: str  # name of the way to see the scores that has most of the weight, or `average`
     weights: Mapping[str, float]  # of these ways, by name
@@ -144,8 +144,8 @@ def assess_performance(
         design=design,
         targets=wanted,
         missed=shown.missed,
-        curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
-        roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
+        curve=MedianEstimate.of(drawn.precision_at_recall(RECALLS), interval),
+        roc=MedianEstimate.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
         thresholds=choose_threshold(drawn, Target(**wanted), costs, mass=interval),
         at_thresholds=everywhere,
         maps={form: recalibrate(posterior, form, mass=interval) for form in FORMS},

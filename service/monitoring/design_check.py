@@ -21,26 +21,30 @@ from service.statistics.binary.label_gains import LabelledStrata
 from service.statistics.binary.performance import Performance, Target
 from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_steps import LOG_CONTRADICTED, log_evidence_of_steps
-from service.statistics.estimate import Estimate
+from service.statistics.estimate import MedianEstimate
 
 _MEASURES = ("precision", "recall", "f1", "false_positive_rate")
 
 _DRAWS = 1_000  # of the shares of items that may have any class
 
-_NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
+_NOTHING = MedianEstimate(*(np.array(np.nan) for _ in range(3)))
 
 
-def at_every_threshold(drawn: Performance, interval: float) -> dict[str, Estimate]:
-    """Estimates [T] of the measures that depend on the threshold, by name."""
-    return {name: Estimate.of(getattr(drawn, name), interval) for name in _MEASURES}
+def at_every_threshold(drawn: Performance, interval: float) -> dict[str, MedianEstimate]:
+    """Medians and intervals [T] of the measures that depend on the threshold, by name."""
+    return {name: MedianEstimate.of(getattr(drawn, name), interval) for name in _MEASURES}
 
 
 @dataclass(frozen=True)
 class AtThreshold:
-    """Estimates at the model's threshold."""
+    """Estimates at the model's threshold.
+
+    They are posterior medians: where positive items are rare, posteriors are skewed by the items that may be
+    missed, and their means are far from most of the mass. The curve is of medians, too.
+    """
 
     # precision, recall, f1 and false positive rate, and the prevalence of the positive class, by name
-    measures: Mapping[str, Estimate]
+    measures: Mapping[str, MedianEstimate]
     # probability that a target is missed, by measure; nothing of the precision where nothing is called
     # positive
     missed: Mapping[str, float]
@@ -49,7 +53,7 @@ class AtThreshold:
     def of(
         cls,
         drawn: Performance,
-        every: Mapping[str, Estimate],
+        every: Mapping[str, MedianEstimate],
         at: int,
         targets: Mapping[str, float],
         interval: float,
@@ -60,7 +64,7 @@ class AtThreshold:
             measures={
                 **{name: estimate.part(np.array(at)) for name, estimate in every.items()},
                 **({} if calls else {"precision": _NOTHING}),
-                "prevalence": Estimate.of(drawn.prevalence, interval),
+                "prevalence": MedianEstimate.of(drawn.prevalence, interval),
             },
             missed={
                 name: float(1 - Target(**{name: least}).met(drawn)[:, at].mean())
@@ -69,14 +73,14 @@ class AtThreshold:
             },
         )
 
-    def among(self, every: Mapping[str, Estimate], at: int) -> dict[str, Estimate]:
+    def among(self, every: Mapping[str, MedianEstimate], at: int) -> dict[str, MedianEstimate]:
         """Estimates at every threshold, by measure, with these at one position."""
 
-        def replaced(estimate: Estimate, own: Estimate) -> Estimate:
-            here = np.arange(len(estimate.mean)) == at
-            return Estimate(
+        def replaced(estimate: MedianEstimate, own: MedianEstimate) -> MedianEstimate:
+            here = np.arange(len(estimate.median)) == at
+            return MedianEstimate(
                 np.where(here, own.lower, estimate.lower),
-                np.where(here, own.mean, estimate.mean),
+                np.where(here, own.median, estimate.median),
                 np.where(here, own.upper, estimate.upper),
             )
 

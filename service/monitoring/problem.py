@@ -60,7 +60,7 @@ class Problem:
     probability: float | None = None  # posterior probability that the threshold is violated
     share: float | None = None  # of the traffic
     labels: float | None = None
-    value: tuple[float, float, float] | None = None  # lower end, mean and upper end of an estimate
+    value: tuple[float, float, float] | None = None  # lower end, mean (of performance: median) and upper end
     mass: float = 0.95  # probability inside that interval
     groups: int = 1  # that the interval is adjusted for
     limit: float | None = None  # the threshold that is violated

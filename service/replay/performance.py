@@ -26,7 +26,7 @@ from service.statistics.binary.score_bins import ScoreBins, bin_scores
 from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
 from service.statistics.binary.score_steps import LOG_CONTRADICTED, log_evidence_of_steps
 from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, WAYS, ScoreLearner, ScorePosterior
-from service.statistics.estimate import Band, Estimate
+from service.statistics.estimate import Estimate, MedianEstimate
 
 RECALLS: Floats = np.linspace(0.005, 0.995, 199)
 """Where curves are compared."""
@@ -86,7 +86,7 @@ class Run:
     """What one run found: measures by name, NaN of what does not exist; precision at each of `RECALLS`."""
 
     measures: Mapping[str, float]
-    band: Band
+    band: MedianEstimate
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def run_once(study: PerformanceStudy, mixture: MixtureFit, labels: int, number: 
     drawn = items.draw(labels, study.policy, study.aim)
     posterior = learner.learn(items.positives, items.negatives, rng, draws=_DRAWS)
     believed = performance(posterior, rng)
-    band = Band.of(believed.precision_at_recall(RECALLS), study.mass)
+    band = MedianEstimate.of(believed.precision_at_recall(RECALLS), study.mass)
     truth = pool.true_precision
     measures = {
         "area": area(band.median, truth),
@@ -188,7 +188,7 @@ def area(estimated: Floats, true: Floats) -> float:
     return float(np.abs(estimated - true).mean())
 
 
-def _held(interval: Estimate | Band, truth: Floats | float) -> Flags:
+def _held(interval: MedianEstimate, truth: Floats | float) -> Flags:
     """Where the interval holds the truth."""
     near = _ROUNDING + _NEGLIGIBLE * truth
     return np.asarray((interval.lower - near <= truth) & (truth <= interval.upper + near), np.bool_)
@@ -203,13 +203,13 @@ def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, f
         # Where nothing is called positive, there is no precision to be right about.
         exists = name != "precision" or truth.called[0, truly_at] > 0
         true = getattr(truth, name)[0, truly_at] if exists else np.nan
-        interval = Estimate.of(getattr(believed, name)[:, at], study.mass)
+        interval = MedianEstimate.of(getattr(believed, name)[:, at], study.mass)
         found[f"{name}_coverage"] = float(_held(interval, true)) if exists else np.nan
         found[f"{name}_width"] = float(interval.upper - interval.lower) if exists else np.nan
-        found[f"{name}{SQUARED_ERROR}"] = float((interval.mean - true) ** 2)
-    median = Band.of(believed.f1[:, at], study.mass).median
-    found[f"f1_median{SQUARED_ERROR}"] = float((median - truth.f1[0, truly_at]) ** 2)
-    prevalence = Estimate.of(believed.prevalence, study.mass)
+        found[f"{name}{SQUARED_ERROR}"] = float((interval.median - true) ** 2)
+    mean = Estimate.of(believed.f1[:, at], study.mass).mean
+    found[f"f1_of_means{SQUARED_ERROR}"] = float((mean - truth.f1[0, truly_at]) ** 2)
+    prevalence = MedianEstimate.of(believed.prevalence, study.mass)
     return found | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
 
 
@@ -231,8 +231,8 @@ def _by_design(
     modelled_at = study.scores.position(believed, study.threshold)
     found = {"design_disagrees": float(disagrees)}
     for name in AT_THRESHOLD:
-        by_design = Estimate.of(getattr(design, name)[:, 0], study.mass)
-        by_model = Estimate.of(getattr(believed, name)[:, modelled_at], study.mass)
+        by_design = MedianEstimate.of(getattr(design, name)[:, 0], study.mass)
+        by_model = MedianEstimate.of(getattr(believed, name)[:, modelled_at], study.mass)
         exists = name != "precision" or truth.called[0, truly_at] > 0
         true = getattr(truth, name)[0, truly_at]
         for kind, interval in (("design", by_design), ("shown", by_design if disagrees else by_model)):

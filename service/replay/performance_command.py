@@ -150,8 +150,8 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
         table(
             f"root mean squared error at the threshold {study.threshold:g}, x 100",
             {words: f"{name}{SQUARED_ERROR}" for name, words in _WORDS.items()}
-            | {"F1, medians": f"f1_median{SQUARED_ERROR}", "F1, best design": "best_f1_error"},
-            "Of posterior means, and of medians of F1. Best design: the standard error of labels alone, if "
+            | {"F1, means": f"f1_of_means{SQUARED_ERROR}", "F1, best design": "best_f1_error"},
+            "Of posterior medians, and of means of F1. Best design: the standard error of labels alone, if "
             "they are spread over strata whose positive shares are known (Neyman).",
         ),
         table(

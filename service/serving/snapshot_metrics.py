@@ -162,7 +162,7 @@ PERFORMANCE = MetricTable[PerformanceSnapshot](_ASSESSMENT, (
 ))
 MEASURE = MetricTable[_Measured]((*_ASSESSMENT, "measure"), (
     Metric("credence_performance_lower_ratio", "ratio", "Lower end of the credible interval of a binary classifier's precision, recall, f1 or false_positive_rate at its threshold, or of the prevalence of the positive class, by measure.", lambda of: of[0].measures[of[1]].lower.item()),
-    Metric("credence_performance_mean_ratio", "ratio", "Posterior mean of the measure.", lambda of: of[0].measures[of[1]].mean.item()),
+    Metric("credence_performance_median_ratio", "ratio", "Posterior median of the measure.", lambda of: of[0].measures[of[1]].median.item()),
     Metric("credence_performance_upper_ratio", "ratio", "Upper end of the credible interval of the same.", lambda of: of[0].measures[of[1]].upper.item()),
     Metric("credence_performance_target_ratio", "ratio", "The assessment's configured target of a measure; absent without one.", lambda of: of[0].targets.get(of[1])),
     Metric("credence_performance_target_missed_probability", "", "Posterior probability that the measure misses its target at the classifier's threshold.", lambda of: of[0].missed.get(of[1])),

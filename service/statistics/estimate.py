@@ -1,4 +1,4 @@
-"""An estimate with its interval, and a curve with its band."""
+"""Estimates with their intervals: posterior means, and posterior medians."""
 
 from __future__ import annotations
 
@@ -33,19 +33,24 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Band:
-    """A curve and the band around it, arrays of one shape; NaN where the curve does not exist.
+class MedianEstimate:
+    """Medians and intervals of several quantities, arrays of one shape; NaN where one does not exist.
 
-    The curve is that of medians, which minimises the expected area to the true curve.
+    A median minimises the expected absolute error. So a curve of medians minimises the expected area to the
+    true curve, and where a posterior is skewed, the median is amid its mass and the mean is not.
     """
 
     lower: Floats
     median: Floats
     upper: Floats
 
+    def part(self, which: Indices) -> MedianEstimate:
+        """The estimates of some of the quantities."""
+        return MedianEstimate(self.lower[which], self.median[which], self.upper[which])
+
     @classmethod
-    def of(cls, draws: Floats, mass: float) -> Band:
-        """Pointwise median and interval from draws [S, ...], of which NaN are ignored."""
+    def of(cls, draws: Floats, mass: float) -> MedianEstimate:
+        """Median and equal-tailed interval from draws [S, ...], of which NaN are ignored."""
         filled, is_filled = _fill_empty(draws)
         tail = (1 - mass) / 2
         return cls(*(np.where(is_filled, each, np.nan) for each in _quantiles(filled, [tail, 0.5, 1 - tail])))

@@ -65,7 +65,7 @@ def shown_measure(measure: str) -> str:
     """A measure at the classifier's threshold, as the page has it."""
     estimate = performance().measures[measure]
     lower, upper = 100 * float(estimate.lower), 100 * float(estimate.upper)
-    return f"{percent(float(estimate.mean))} [{lower:.1f},\N{NO-BREAK SPACE}{upper:.1f}]"
+    return f"{percent(float(estimate.median))} [{lower:.1f},\N{NO-BREAK SPACE}{upper:.1f}]"
 
 
 def test_a_sentence_shows_how_the_classifier_does(shown: Shown) -> None:
@@ -110,15 +110,15 @@ def test_the_slider_moves_by_keys_and_shows_what_happens_there(shown: Shown) -> 
     assert there.recall is not None
     assert there.false_positive_rate is not None
     assert there.met is not None
-    expect(row(page, "Recall")).to_contain_text(percent(there.recall.mean))
-    expect(row(page, "False positive rate")).to_contain_text(percent(there.false_positive_rate.mean))
+    expect(row(page, "Recall")).to_contain_text(percent(there.recall.median))
+    expect(row(page, "False positive rate")).to_contain_text(percent(there.false_positive_rate.median))
     expect(row(page, "P(all targets met)")).to_contain_text(percent(there.met))
     expect(row(page, "Misclassified")).to_contain_text(percent(there.cost.mean))
     expect(slider(page)).to_be_focused()
     expect(slider(page)).to_have_attribute(
         "aria-valuetext",
         f"{there.threshold:.3f}, precision "
-        f"{percent(there.precision.mean)}, recall {percent(there.recall.mean)}",
+        f"{percent(there.precision.median)}, recall {percent(there.recall.median)}",
     )  # type: ignore[union-attr]
 
 
@@ -192,6 +192,12 @@ def test_a_target_that_is_known_to_be_missed_is_reported_above_all(shown: Shown)
     expect(page.locator("#problems h2")).to_contain_text("1 critical")
     expect(page.locator("#models .badge.fails")).to_have_count(1)
     expect(page).to_have_title(re.compile(r"\(\d\) m · Credence"))
+
+
+def test_a_missed_target_shows_the_estimate_as_the_threshold_does(shown: Shown) -> None:
+    page = shown(missed_snapshot())
+    expect(page.locator(".problem .drawn").first).to_contain_text(shown_measure("recall"))
+    expect(row(page, "Recall")).to_contain_text(shown_measure("recall"))
 
 
 def test_while_no_target_is_missed_all_is_well(shown: Shown) -> None:

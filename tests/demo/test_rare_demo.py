@@ -141,8 +141,8 @@ METRICS = """\
 credence_performance_lower_ratio{assessment="recall",measure="precision",model="fraud-adaptive"} 0.1
 credence_performance_lower_ratio{assessment="recall",measure="recall",model="fraud-adaptive"} 0.8
 credence_performance_lower_ratio{assessment="recall",measure="recall",model="fraud-random"} 0.3
-# TYPE credence_performance_mean_ratio gauge
-credence_performance_mean_ratio{assessment="recall",measure="recall",model="fraud-adaptive"} 0.9
+# TYPE credence_performance_median_ratio gauge
+credence_performance_median_ratio{assessment="recall",measure="recall",model="fraud-adaptive"} 0.9
 # TYPE credence_performance_upper_ratio gauge
 credence_performance_upper_ratio{assessment="recall",measure="recall",model="fraud-adaptive"} 0.95
 # TYPE credence_performance_labels gauge
@@ -219,7 +219,7 @@ def test_the_summary_has_both_intervals_the_truth_labels_and_their_cost() -> Non
 def test_frauds_among_labels_at_random_are_counted_with_a_jeffreys_prior() -> None:
     assert outcome(0.1, 1.0).counted.points == pytest.approx(99.7, abs=0.05)
     one = outcome(0.1, 1.0, frauds=1).counted
-    assert (one.lower, one.mean) == pytest.approx((0.147, 0.75), abs=5e-4)
+    assert (one.lower, one.median) == pytest.approx((0.147, 0.837), abs=5e-4)
     assert outcome(0.1, 1.0, frauds=100).counted.points < 5
 
 

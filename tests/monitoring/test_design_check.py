@@ -11,10 +11,13 @@ from snapshots import NOW, PERFORMANCE, mail, performance
 
 from service.config.assessments import PerformanceSettings
 from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance
+from service.monitoring.design_check import AtThreshold, at_every_threshold
 from service.monitoring.performance_facts import PerformanceFacts
 from service.monitoring.positive_items import UnclearItems
 from service.serving.documents.performances import performance_state, performance_summaries
 from service.serving.documents.words import LABELS_CONTRADICT
+from service.statistics.binary.performance import Performance
+from service.statistics.estimate import MedianEstimate
 
 EDGES = tuple(i / 10 for i in range(1, 10))
 STEPS = np.array([0.02, 0.9, 0.9, 0.02, 0.02, 0.02, 0.9, 0.9, 0.02, 0.02])
@@ -35,10 +38,49 @@ def contradicted() -> PerformanceSnapshot:
     return assessed()
 
 
+def drawn(wrong: np.ndarray, missed: np.ndarray) -> Performance:
+    """Draws of a classifier with 40 right positive predictions among 10,000 items; arrays are [S]."""
+    right, everything = np.full(len(wrong), 40.0), np.full(len(wrong), 10_000.0)
+    called = np.column_stack((everything, right + wrong, 0 * wrong))
+    return Performance(
+        thresholds=np.array([0.0, 0.5, np.inf]),
+        called=called,
+        right=np.column_stack((right + missed, right, 0 * wrong)),
+        positives=right + missed,
+        items=everything,
+    )
+
+
+def at_threshold(draws: Performance) -> AtThreshold:
+    return AtThreshold.of(draws, at_every_threshold(draws, 0.95), 1, {}, 0.95)
+
+
+def test_an_estimate_is_the_median_of_its_skewed_posterior() -> None:
+    # Most draws have few missed items, and some have hundreds.
+    missed = np.random.default_rng(0).lognormal(1.0, 2.0, 1_001)
+    draws = drawn(np.full(1_001, 10.0), missed)
+    middle = float(np.median(missed))
+    shown = at_threshold(draws).measures
+    assert shown["recall"].median == pytest.approx(40 / (40 + middle))
+    assert shown["f1"].median == pytest.approx(80 / (50 + 40 + middle))
+    assert shown["prevalence"].median == pytest.approx((40 + middle) / 10_000)
+    assert shown["recall"].median - draws.recall[:, 1].mean() > 0.05
+    assert draws.prevalence.mean() > 1.2 * shown["prevalence"].median
+
+
+def test_a_threshold_of_certain_recall_is_on_the_curve() -> None:
+    wrong = np.random.default_rng(0).lognormal(1.0, 2.0, 1_001)
+    draws = drawn(wrong, np.full(1_001, 10.0))
+    shown = at_threshold(draws).measures
+    curve = MedianEstimate.of(draws.precision_at_recall(shown["recall"].median[None]), 0.95)
+    assert shown["recall"].median == pytest.approx(0.8)
+    assert shown["precision"].median == pytest.approx(curve.median[0])
+
+
 def test_labels_that_agree_with_the_score_model_leave_its_estimates() -> None:
     there = performance()
     assert not there.design.disagrees
-    assert there.measures["recall"].mean != there.design.estimate.measures["recall"].mean
+    assert there.measures["recall"].median != there.design.estimate.measures["recall"].median
 
 
 def test_where_labels_contradict_the_score_model_the_design_based_estimate_counts() -> None:

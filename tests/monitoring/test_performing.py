@@ -237,7 +237,7 @@ def test_labels_of_cells_without_traffic_tell_nothing(mail: Mail) -> None:
 def test_a_threshold_is_reported_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:
     count = len(snapshot.thresholds.thresholds)
     for estimated in snapshot.at_thresholds.values():
-        assert estimated.mean.shape == (count,)
+        assert estimated.median.shape == (count,)
     assert set(snapshot.maps) == {"platt", "beta", "isotonic"}
     assert not snapshot.misfit
 
@@ -245,6 +245,6 @@ def test_a_threshold_is_reported_with_all_that_happens_there(snapshot: Performan
 def test_where_nothing_is_called_positive_there_is_no_precision_to_be_missed() -> None:
     strict = Mail.stream(threshold=1.0)
     estimated = strict.assessed(strict.facts(few_per_cell(strict), np.arange(40)))
-    assert np.isnan(estimated.measures["precision"].mean)
-    assert estimated.measures["recall"].mean == 0
+    assert np.isnan(estimated.measures["precision"].median)
+    assert estimated.measures["recall"].median == 0
     assert set(estimated.missed) == {"recall"}

@@ -427,7 +427,7 @@ def test_every_measure_of_performance_has_a_row_and_those_with_targets_say_how_l
     }
     assert rows == {
         "lower_ratio": 5,
-        "mean_ratio": 5,
+        "median_ratio": 5,
         "upper_ratio": 5,
         "target_ratio": 2,
         "target_missed_probability": 2,

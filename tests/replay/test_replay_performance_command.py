@@ -21,7 +21,7 @@ from service.replay.performance_command import Found, _studies, draw_performance
 from service.replay.recording import load_recording
 from service.statistics.binary.performance import Target
 from service.statistics.binary.semi_supervised import WAYS
-from service.statistics.estimate import Band
+from service.statistics.estimate import MedianEstimate
 
 MANY = recording([90, 80, 70, 60])
 TWO = recording([50, 30])
@@ -76,10 +76,10 @@ def made_up(number: int, area: float, label_only_area: float, **measures: float)
     names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in ("width", "squared_error"))
     names += tuple(f"{name}_{of}" for name in AT_THRESHOLD for of in BY_DESIGN)
     names += tuple(f"weight_{name}" for name in WAYS)
-    names += ("f1_median_squared_error", "best_f1_error", "best_band_width")
+    names += ("f1_of_means_squared_error", "best_f1_error", "best_band_width")
     names += ("design_disagrees", "target_met", "target_promised", "target_possible")
     one: Mapping[str, float] = dict.fromkeys(names, 1.0) | measures
-    band = Band(*(np.full_like(RECALLS, each) for each in (0.4, 0.5, 0.6)))
+    band = MedianEstimate(*(np.full_like(RECALLS, each) for each in (0.4, 0.5, 0.6)))
     return Found(
         study,
         {

@@ -152,6 +152,7 @@ def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
 
     for measure, estimate in performance().measures.items():
         assert sample("lower_ratio", measure=measure) == pytest.approx(float(estimate.lower))
+        assert sample("median_ratio", measure=measure) == pytest.approx(float(estimate.median))
         assert sample("upper_ratio", measure=measure) == pytest.approx(float(estimate.upper))
     assert sample("target_ratio", measure="recall") == 0.9
     missed = sample("target_missed_probability", measure="recall")

@@ -17,7 +17,9 @@ from snapshots import NOW, mail, performance, pooled
 from service.app.status_command import status_view
 from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import PerformanceSnapshot
+from service.monitoring.problems import problems
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.base import Range
 from service.serving.documents.models import model_state, overview
 from service.serving.documents.performance_documents import MeasureState
 from service.serving.documents.performances import (
@@ -26,12 +28,13 @@ from service.serving.documents.performances import (
     performance_summaries,
     recalibration,
 )
-from service.statistics.estimate import Band, Estimate
+from service.serving.documents.problems import problem_states
+from service.statistics.estimate import MedianEstimate
 
 
 @cache
 def precision() -> str:
-    return f"{100 * float(performance().measures['precision'].mean):.1f}%"
+    return f"{100 * float(performance().measures['precision'].median):.1f}%"
 
 
 @cache
@@ -119,6 +122,12 @@ def test_targets_that_are_known_to_be_missed_are_counted_beside_the_model() -> N
     assert [one.headline.critical for one in document] == [1, 0]
 
 
+def test_the_problem_of_a_missed_target_has_the_median() -> None:
+    missed = mail(dataclasses.replace(performance(), missed={"precision": 0.99, "recall": 0.5}))
+    values = [one.value for one in problem_states(problems(missed, NOW)) if one.value is not None]
+    assert values == [Range.at_index(performance().measures["precision"])]
+
+
 def test_with_few_labels_no_target_is_known_to_be_missed() -> None:
     sure = dataclasses.replace(performance(), missed={"precision": 1.0, "recall": 0.0})
     taken = mail(sure, alerts={"min_labels": 101})
@@ -126,7 +135,7 @@ def test_with_few_labels_no_target_is_known_to_be_missed() -> None:
 
 
 def test_a_measure_that_cannot_exist_is_null() -> None:
-    nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
+    nothing = MedianEstimate(*(np.array(np.nan) for _ in range(3)))
     taken = mail(dataclasses.replace(performance(), measures={**performance().measures, "recall": nothing}))
     assert measure(taken, "recall").value is None
     assert "recall is unknown" in performance_summaries(taken)[0].sentence
@@ -139,7 +148,7 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
 
 
 def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> None:
-    nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
+    nothing = MedianEstimate(*(np.array(np.nan) for _ in range(3)))
     document = dataclasses.replace(
         performance(), measures={**performance().measures, "precision": nothing}, missed={}
     )
@@ -159,10 +168,10 @@ def test_of_very_many_thresholds_those_that_differ_are_reported() -> None:
     document = performance_state(the_snapshot(), "curve").thresholds
     assert len(performance().thresholds.thresholds) > MOST_THRESHOLDS >= len(document)
     for name in ("precision", "recall", "f1", "false_positive_rate"):
-        means = np.array([getattr(one, name).mean for one in document])
-        everywhere = performance().at_thresholds[name].mean
+        medians = np.array([getattr(one, name).median for one in document])
+        everywhere = performance().at_thresholds[name].median
         own = np.abs(np.diff(everywhere)).max()
-        assert np.abs(np.diff(means)).max() < own + 0.08, name
+        assert np.abs(np.diff(medians)).max() < own + 0.08, name
 
 
 def test_few_thresholds_are_all_reported() -> None:
@@ -188,7 +197,7 @@ def test_the_operating_and_the_best_threshold_are_among_those_reported() -> None
     assert best.threshold == choice.thresholds[choice.best]
     assert best.met == choice.probability[choice.best]
     assert operating.recall is not None
-    assert operating.recall.mean == performance().measures["recall"].mean
+    assert operating.recall.median == performance().measures["recall"].median
 
 
 def test_thresholds_ascend_to_the_one_that_calls_nothing_positive() -> None:
@@ -197,7 +206,7 @@ def test_thresholds_ascend_to_the_one_that_calls_nothing_positive() -> None:
     assert lower == sorted(lower)  # type: ignore[type-var]
     assert last is None
     assert document[-1].recall is not None
-    assert document[-1].recall.mean == 0
+    assert document[-1].recall.median == 0
 
 
 def test_without_targets_no_threshold_meets_them() -> None:
@@ -238,7 +247,7 @@ def test_how_the_scores_are_seen_is_reported() -> None:
 
 def test_no_document_has_a_number_that_json_does_not_know() -> None:
     nowhere = np.full(len(performance().curve.median), np.nan)
-    taken = mail(dataclasses.replace(performance(), curve=Band(nowhere, nowhere, nowhere)))
+    taken = mail(dataclasses.replace(performance(), curve=MedianEstimate(nowhere, nowhere, nowhere)))
     document = json.loads(performance_state(taken, "curve").model_dump_json(), parse_constant=pytest.fail)
     assert {one["precision"] for one in document["curve"]} == {None}
 

@@ -13,7 +13,7 @@ from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
 from service.statistics.binary.score_mixture import MixtureFit, fit_mixture
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
-from service.statistics.estimate import Band, Estimate
+from service.statistics.estimate import Estimate, MedianEstimate
 
 RECALLS = np.linspace(0.05, 1, 20)
 
@@ -130,7 +130,7 @@ def test_an_estimate_leaves_out_draws_that_say_nothing() -> None:
 
 def test_a_curve_leaves_out_draws_that_say_nothing() -> None:
     draws = np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan], [np.nan, np.nan]])
-    estimated = Band.of(draws, 0.5)
+    estimated = MedianEstimate.of(draws, 0.5)
     assert estimated.median == pytest.approx([2.0, np.nan], nan_ok=True)
     assert estimated.lower == pytest.approx([1.5, np.nan], nan_ok=True)
     assert estimated.upper == pytest.approx([4.0, np.nan], nan_ok=True)
@@ -138,7 +138,7 @@ def test_a_curve_leaves_out_draws_that_say_nothing() -> None:
 
 def test_no_other_curve_has_less_area_to_the_draws() -> None:
     draws = np.random.default_rng(0).beta(8, 1, (400, 30))
-    estimated = Band.of(draws, 0.95).median
+    estimated = MedianEstimate.of(draws, 0.95).median
     for other in (draws.mean(axis=0), estimated + 0.01, estimated - 0.01):
         assert np.abs(draws - estimated).mean() < np.abs(draws - other).mean()
 

@@ -33,7 +33,7 @@ class RecallReading:
     """Credence's estimate of one model's recall."""
 
     lower: float  # of the 95% interval
-    mean: float
+    median: float  # of the posterior
     upper: float
     labels: int  # behind the estimate, by their effective number
     taken_at: float  # when its data was read, seconds since the epoch
@@ -55,11 +55,13 @@ def recall_of(samples: Samples) -> RecallReading | None:
         found = [number for labels, number in samples[name] if labels.get("measure", "recall") == "recall"]
         return found[0] if found else None
 
-    lower, mean, upper = (value(f"credence_performance_{end}_ratio") for end in ("lower", "mean", "upper"))
+    lower, median, upper = (
+        value(f"credence_performance_{end}_ratio") for end in ("lower", "median", "upper")
+    )
     labels, at = value("credence_performance_labels"), value("credence_performance_timestamp_seconds")
-    if lower is None or mean is None or upper is None or labels is None or at is None:
+    if lower is None or median is None or upper is None or labels is None or at is None:
         return None
-    return RecallReading(lower, mean, upper, round(labels), at)
+    return RecallReading(lower, median, upper, round(labels), at)
 
 
 class RareObserver:

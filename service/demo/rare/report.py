@@ -40,18 +40,18 @@ class Outcome:
     @property
     def counted(self) -> RecallReading:
         """The recall by labels at random alone: the flagged share of their frauds, with a Jeffreys prior."""
-        found, missed = self.flagged_frauds + 0.5, self.frauds - self.flagged_frauds + 0.5
-        lower, upper = beta.interval(np.array(found), np.array(missed), _INTERVAL)
-        return RecallReading(
-            float(lower), found / (found + missed), float(upper), self.labels, self.reading.taken_at
-        )
+        found = np.array(self.flagged_frauds + 0.5)
+        missed = np.array(self.frauds - self.flagged_frauds + 0.5)
+        lower, upper = beta.interval(found, missed, _INTERVAL)
+        median, _ = beta.interval(found, missed, 0.0)
+        return RecallReading(float(lower), float(median), float(upper), self.labels, self.reading.taken_at)
 
 
 def recall_line(elapsed: float, readings: Mapping[str, RecallReading]) -> str:
     """What both models know, in one line."""
     labels = min(reading.labels for reading in readings.values())
     parts = [
-        f"{model.removeprefix('fraud-')} {reading.mean:.1%} [{reading.lower:.1%}, {reading.upper:.1%}], "
+        f"{model.removeprefix('fraud-')} {reading.median:.1%} [{reading.lower:.1%}, {reading.upper:.1%}], "
         f"{reading.points:.0f} points wide"
         for model, reading in readings.items()
     ]
@@ -107,7 +107,7 @@ def print_summary(console: Console, outcomes: Mapping[str, Outcome]) -> None:
     for name, reading, outcome in rows:
         table.add_row(
             name,
-            f"{reading.mean:.1%}",
+            f"{reading.median:.1%}",
             f"{reading.lower:.1%} - {reading.upper:.1%}",
             f"{reading.points:.1f} points",
             "yes" if reading.contains(truth.recall) else "no",

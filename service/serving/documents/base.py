@@ -45,10 +45,28 @@ class Interval(Document):
     mean: float = Field(description="posterior mean")
     upper: float = Field(description="upper end of the credible interval")
 
+    @property
+    def point(self) -> float:
+        """The point estimate."""
+        return self.mean
+
     @classmethod
     def of_ends(cls, ends: tuple[float, float, float] | None) -> Self | None:
         """The interval of lower end, mean and upper end; None without them."""
         return None if ends is None else cls(lower=ends[0], mean=ends[1], upper=ends[2])
+
+
+class Range(Document):
+    """A posterior, in short, by its median."""
+
+    lower: float = Field(description="lower end of the credible interval")
+    median: float = Field(description="posterior median")
+    upper: float = Field(description="upper end of the credible interval")
+
+    @property
+    def point(self) -> float:
+        """The point estimate."""
+        return self.median
 
 
 def finite_or_none(value: float) -> float | None:

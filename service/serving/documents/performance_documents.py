@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.serving.documents.base import Document, Interval, Seconds, Verdict
+from service.serving.documents.base import Document, Interval, Range, Seconds, Verdict
 from service.statistics.recalibration import Form
 
 Measure = Literal["precision", "recall", "f1", "false_positive_rate", "prevalence"]
@@ -19,10 +19,10 @@ class MeasureState(Document):
     """One measure of a binary classifier at its threshold; of prevalence, of the traffic."""
 
     measure: Measure
-    value: Interval | None = Field(
+    value: Range | None = Field(
         description="design-based if `design_disagrees`, else model-based; null if it does not exist"
     )
-    design: Interval | None = Field(
+    design: Range | None = Field(
         description="design-based estimate and its confidence interval, from labels and their inclusion "
         "probabilities alone; null if it does not exist"
     )
@@ -60,14 +60,6 @@ class PerformanceSummary(Document):
     sentence: str = Field(description="the same in words")
 
 
-class Range(Document):
-    """Where a curve is at one point."""
-
-    lower: float = Field(description="lower edge of the band")
-    median: float = Field(description="the curve")
-    upper: float = Field(description="upper edge of the band")
-
-
 class CurvePoint(Document):
     """One point of the precision-recall curve."""
 
@@ -90,10 +82,10 @@ class ThresholdState(Document):
     threshold: float | None = Field(
         description="the lowest score that is predicted positive; null if none is"
     )
-    precision: Interval | None
-    recall: Interval | None
-    f1: Interval | None
-    false_positive_rate: Interval | None
+    precision: Range | None
+    recall: Range | None
+    f1: Range | None
+    false_positive_rate: Range | None
     met: float | None = Field(description="probability that all targets are met; null without targets")
     cost: Interval = Field(description="expected cost of an item, from `error_costs`")
 

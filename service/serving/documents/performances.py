@@ -14,7 +14,7 @@ from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.base import Interval, Verdict, finite_or_none
+from service.serving.documents.base import Interval, Range, Verdict, finite_or_none
 from service.serving.documents.performance_documents import (
     CostState,
     CurvePoint,
@@ -23,7 +23,6 @@ from service.serving.documents.performance_documents import (
     MeasureState,
     PerformanceState,
     PerformanceSummary,
-    Range,
     Recalibration,
     RocPoint,
     Seeing,
@@ -153,8 +152,8 @@ def _measures(there: PerformanceSnapshot, alerts: AlertSettings) -> list[Measure
     return [
         MeasureState(
             measure=name,
-            value=Interval.if_any(there.measures[name]),
-            design=Interval.if_any(there.design.estimate.measures[name]),
+            value=Range.if_any(there.measures[name]),
+            design=Range.if_any(there.design.estimate.measures[name]),
             target=there.targets.get(name),
             missed=there.missed.get(name),
             verdict=_verdict(there.missed.get(name), there.effective_labels, alerts),
@@ -180,7 +179,7 @@ def _shown_thresholds(there: PerformanceSnapshot, operating: int) -> Indices:
     last = len(choice.thresholds) - 1
     if last < MOST_THRESHOLDS:
         return np.arange(last + 1)
-    changing = [measure.mean for measure in there.at_thresholds.values()] + [choice.probability]
+    changing = [measure.median for measure in there.at_thresholds.values()] + [choice.probability]
     steps = np.abs(np.diff(np.nan_to_num(np.stack(changing)), axis=1)).max(axis=0)
     way = np.concatenate(([0.0], np.cumsum(steps)))
     always: Sequence[int] = (0, operating, choice.best, last)
@@ -192,10 +191,10 @@ def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
     choice, at_thresholds = there.thresholds, there.at_thresholds
     return ThresholdState(
         threshold=finite_or_none(choice.thresholds[at]),
-        precision=Interval.if_any(at_thresholds["precision"], at),
-        recall=Interval.if_any(at_thresholds["recall"], at),
-        f1=Interval.if_any(at_thresholds["f1"], at),
-        false_positive_rate=Interval.if_any(at_thresholds["false_positive_rate"], at),
+        precision=Range.if_any(at_thresholds["precision"], at),
+        recall=Range.if_any(at_thresholds["recall"], at),
+        f1=Range.if_any(at_thresholds["f1"], at),
+        false_positive_rate=Range.if_any(at_thresholds["false_positive_rate"], at),
         met=float(choice.probability[at]) if there.targets else None,
         cost=Interval.at_index(choice.cost, at),
     )

@@ -53,9 +53,9 @@ def _of(text: str) -> Callable[[Problem], str]:
 def _interval(problem: Problem) -> str:
     if problem.value is None:
         return "unknown"
-    lower, mean, upper = (100 * end for end in problem.value)
+    lower, point, upper = (100 * end for end in problem.value)
     chosen = f", adjusted for {problem.groups:,} groups" if problem.groups > 1 else ""
-    return f"{mean:.1f}% ({100 * problem.mass:g}% CI {lower:.1f}-{upper:.1f}%{chosen})"
+    return f"{point:.1f}% ({100 * problem.mass:g}% CI {lower:.1f}-{upper:.1f}%{chosen})"
 
 
 def _limit(problem: Problem, name: str = "threshold") -> str:

@@ -15,7 +15,7 @@ from service.monitoring.problem import SEVERITIES, STALE_SECONDS, Problem, Probl
 from service.monitoring.problems import count_by_severity, problems
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import problem_words, words
-from service.serving.documents.base import Document, Interval, Seconds
+from service.serving.documents.base import Document, Interval, Range, Seconds
 
 MOST_PROBLEMS = 50
 
@@ -50,7 +50,10 @@ class ProblemState(Document):
     )
     share: float | None = Field(description="of the traffic")
     labels: float | None
-    value: Interval | None = Field(description="the estimate that is compared")
+    value: Interval | Range | None = Field(
+        description="the estimate that is compared: the median for `performance_target_missed`, the mean for "
+        "other kinds"
+    )
     threshold: float | None = Field(description="what it is compared with")
     log10_e: float | None = Field(description="decimal logarithm of the e-value that confirms it")
     since: Seconds
@@ -150,13 +153,18 @@ def _problem_state(problem: Problem) -> ProblemState:
         grouping=problem.grouping or None,
         group=problem.group or None,
         subject=problem.subject or None,
-        value=None
-        if problem.value is None
-        else Interval(lower=problem.value[0], mean=problem.value[1], upper=problem.value[2]),
+        value=_value(problem),
         threshold=problem.limit,
         since=problem.since.time,
         since_or_earlier=problem.since.or_earlier,
     )
+
+
+def _value(problem: Problem) -> Interval | Range | None:
+    if problem.value is None or problem.kind != "performance_target_missed":
+        return Interval.of_ends(problem.value)
+    lower, median, upper = problem.value
+    return Range(lower=lower, median=median, upper=upper)
 
 
 _Line = tuple[ModelStatus, str, str]

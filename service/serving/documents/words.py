@@ -22,7 +22,7 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.error_rates import ErrorRatesSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.base import Interval, Verdict
+from service.serving.documents.base import Interval, Range, Verdict
 from service.serving.documents.questions import chooser, quality
 
 NO_ESTIMATE = "No estimate yet: there is no traffic, or the first estimate is still being computed."
@@ -51,9 +51,9 @@ def probability(ratio: float) -> str:
     return percent(ratio)
 
 
-def percent_interval(interval: Interval) -> str:
+def percent_interval(interval: Interval | Range) -> str:
     """A posterior as people read it."""
-    return f"{percent(interval.mean)} [{100 * interval.lower:.1f}, {100 * interval.upper:.1f}]"
+    return f"{percent(interval.point)} [{100 * interval.lower:.1f}, {100 * interval.upper:.1f}]"
 
 
 def cell_of_interval(interval: Interval, *, scale: float = 100, decimals: int = 1) -> str:
@@ -197,7 +197,7 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     precision, recall = _precision_and_recall(there)
     on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
     sentences = [f"{on} is {precision}, and recall is {recall}."]
-    if not np.isfinite(there.measures["precision"].mean):
+    if not np.isfinite(there.measures["precision"].median):
         sentences.append("No item is predicted positive at this threshold.")
     if there.missed:
         targets = ", and ".join(
@@ -221,11 +221,11 @@ def _target(measure: str, wanted: float, missed: float) -> str:
 
 
 def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:
-    precision, recall = (Interval.if_any(there.measures[name]) for name in ("precision", "recall"))
+    precision, recall = (Range.if_any(there.measures[name]) for name in ("precision", "recall"))
     return _measured(precision), _measured(recall)
 
 
-def _measured(interval: Interval | None) -> str:
+def _measured(interval: Range | None) -> str:
     return "unknown" if interval is None else percent_interval(interval)
 
 

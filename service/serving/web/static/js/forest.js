@@ -1,9 +1,9 @@
 /** Intervals as lines, on one axis for all rows. Positions are percentages, so nothing is measured or redrawn. */
 
 import { h, s } from "./dom.js";
-import { interval, percent, threshold } from "./format.js";
+import { interval, percent, pointEstimate, threshold } from "./format.js";
 
-/** @typedef {import("./format.js").Interval} Interval @typedef {{low: number, high: number}} Axis */
+/** @typedef {import("./format.js").Interval} Interval @typedef {import("./format.js").Range} Range @typedef {{low: number, high: number}} Axis */
 
 /** The axis that holds all values, from a round number up to 1. @param {number[]} values @returns {Axis} */
 export function axisOf(values) {
@@ -68,7 +68,7 @@ export function forestRow(group, axis) {
   );
 }
 
-/** One interval alone, beside the threshold. @param {Interval} value @param {number | null} wanted @param {string} kind */
+/** One interval alone, beside the threshold. @param {Interval | Range} value @param {number | null} wanted @param {string} kind */
 export function span(value, wanted, kind) {
   const ends = [value.lower, value.upper, ...(wanted === null ? [] : [wanted])];
   const margin = 0.15 * (Math.max(...ends) - Math.min(...ends)) + 0.01;
@@ -82,7 +82,7 @@ export function span(value, wanted, kind) {
     s("line", { class: "base", x1: "0%", x2: "100%", y1: "50%", y2: "50%" }),
     s("line", { class: "range", x1: place(value.lower), x2: place(value.upper), y1: "50%", y2: "50%" }),
     wanted !== null && s("line", { class: "target", x1: place(wanted), x2: place(wanted), y1: "5%", y2: "95%" }),
-    s("circle", { class: "mean", cx: place(value.mean), cy: "50%", r: 5 }),
+    s("circle", { class: "mean", cx: place(pointEstimate(value)), cy: "50%", r: 5 }),
   );
 }
 

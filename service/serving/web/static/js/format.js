@@ -15,6 +15,8 @@ const UNITS = /** @type {const} */ ([
 
 /** @typedef {{lower: number, mean: number, upper: number}} Interval */
 
+/** @typedef {{lower: number, median: number, upper: number}} Range */
+
 /** @param {number} ratio */
 const hundredths = (ratio) => (100 * ratio).toFixed(1);
 
@@ -31,11 +33,14 @@ export function probability(ratio) {
 /** A threshold as it was configured: "80%". @param {number} ratio */
 export const threshold = (ratio) => `${Number((100 * ratio).toFixed(2))}%`;
 
-/** "[63.0, 79.1]" @param {Interval} of */
+/** The point estimate: the mean, or the median where the document has one. @param {Interval | Range} of */
+export const pointEstimate = (of) => ("median" in of ? of.median : of.mean);
+
+/** "[63.0, 79.1]" @param {Interval | Range} of */
 export const bounds = (of) => `[${hundredths(of.lower)},${NBSP}${hundredths(of.upper)}]`;
 
-/** "71.2% [63.0, 79.1]" @param {Interval} of */
-export const interval = (of) => `${percent(of.mean)} ${bounds(of)}`;
+/** "71.2% [63.0, 79.1]" @param {Interval | Range} of */
+export const interval = (of) => `${percent(pointEstimate(of))} ${bounds(of)}`;
 
 /** "+12.3 pts": percentage points. @param {number} ratio */
 export const points = (ratio) => `${ratio < 0 ? "−" : "+"}${hundredths(Math.abs(ratio))}${NBSP}pts`;

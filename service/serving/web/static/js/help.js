@@ -95,6 +95,7 @@ export const ASSESSMENTS_HELP = /** @type {Array<[string, string]>} */ ([
 ]);
 
 export const PERFORMANCE_HELP = /** @type {Array<[string, string]>} */ ([
+  ["Figures", "Posterior medians, and credible intervals in brackets. Misclassified items and costs are posterior means."],
   ["Precision", "The share of predicted positives that are positive."],
   ["Recall", "The share of positive items that are predicted positive."],
   ["F1", "The harmonic mean of precision and recall."],

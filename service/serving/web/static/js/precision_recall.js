@@ -67,14 +67,14 @@ function mark(at, name, x, y, shape) {
     "g",
     { class: "point" },
     s("title", {}, `Threshold ${name}: ${words(at)}`),
-    shape(x(at.recall.mean), y(at.precision.mean)),
+    shape(x(at.recall.median), y(at.precision.median)),
   );
 }
 
 /** How far precision and recall may be off. @param {any} at a threshold @param {any} x @param {any} y */
 function ranges(at, x, y) {
   if (!at.recall || !at.precision) return null;
-  const [cx, cy] = [x(at.recall.mean), y(at.precision.mean)];
+  const [cx, cy] = [x(at.recall.median), y(at.precision.median)];
   return [
     s("line", { class: "range", x1: x(at.recall.lower), x2: x(at.recall.upper), y1: cy, y2: cy }),
     s("line", { class: "range", x1: cx, x2: cx, y1: y(at.precision.lower), y2: y(at.precision.upper) }),

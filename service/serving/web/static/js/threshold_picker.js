@@ -1,7 +1,7 @@
 /** A slider along the thresholds, and what would happen at each. */
 
 import { h } from "./dom.js";
-import { bounds, percent, plain, probability, threshold } from "./format.js";
+import { bounds, percent, plain, pointEstimate, probability, threshold } from "./format.js";
 
 const NBSP = "\u00a0";
 const FINE = 0.99;
@@ -117,7 +117,7 @@ function thresholdNotes(performance, picked) {
 function valueText(performance, picked) {
   const at = performance.thresholds[picked];
   const values = MEASURES.slice(0, 2).map(([name, title]) =>
-    at[name] ? `${title.toLowerCase()} ${percent(at[name].mean)}` : "",
+    at[name] ? `${title.toLowerCase()} ${percent(at[name].median)}` : "",
   );
   return [scoreOf(performance, picked), ...values].filter(Boolean).join(", ");
 }
@@ -132,10 +132,10 @@ const row = (title, value, note) =>
     h("td", { class: "note" }, note),
   );
 
-/** @param {import("./format.js").Interval | null} value */
+/** @param {import("./format.js").Interval | import("./format.js").Range | null} value */
 const measured = (value) =>
   value
-    ? [h("span", { class: "value" }, percent(value.mean)), " ", h("span", { class: "bounds" }, bounds(value))]
+    ? [h("span", { class: "value" }, percent(pointEstimate(value))), " ", h("span", { class: "bounds" }, bounds(value))]
     : "unknown";
 
 /** @param {any} performance @param {string} name */
