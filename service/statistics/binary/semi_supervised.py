@@ -4,7 +4,7 @@ Smooth curves with several coordinates of the score are averaged, weighted by th
 to the labels in advance (Bayesian model averaging; Hoeting, Madigan, Raftery and Volinsky, Statistical
 Science 1999). `service/statistics/binary/score_process.py` has the curves.
 
-- `calibrated`: in the logit of the score, near the score itself.
+- `calibrated`: in the logit of the score, near the score itself or flatter.
 - `lapsing`: likewise, but the highest scores all mean the same. Some items with such scores are negative, as
   an observer errs even where nothing is hard to see.
 - `informed`: likewise, near the curve of a mixture of two distributions, one of each class, that is fitted to
@@ -49,6 +49,7 @@ _LEAST_SLOPE: Final = 0.02
 # Most networks are overconfident: inverse temperatures are 0.4 to 1 (Guo et al., ICML 2017).
 _OF_PROBABILITIES: Final = (
     CurvePrior("calibrated", 0.0, 1.0, 1.0, 0.5, length=2.0, weight=0.25),
+    CurvePrior("calibrated", 0.0, 1.5, 0.4, 0.3, length=2.0, weight=0.25),
     CurvePrior("calibrated", 0.0, 2.0, 1.0, 1.0, length=2.0, weight=0.25),
     CurvePrior("lapsing", 0.0, 1.5, 1.0, 0.7, length=1.0, weight=0.25),
     CurvePrior("ranked", 0.0, 1.5, 2.5, 1.5, length=1.0, weight=0.25),
