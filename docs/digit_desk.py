@@ -6,6 +6,7 @@ import hashlib
 import secrets
 import tempfile
 import time
+import urllib.request
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,6 +30,7 @@ from service.kafka.clients import build_producer
 MODEL, TEAM = "digits", "team"
 CLASSES = [str(digit) for digit in range(10)]
 ITEMS, SEED = 400, 1
+_START_SECONDS = 60.0
 
 
 @contextmanager
@@ -63,12 +65,24 @@ def digit_desk() -> Iterator[tuple[str, str]]:
                     )
                 )
             producer.flush()
-        yield f"http://127.0.0.1:{port}", token
+        url = f"http://127.0.0.1:{port}"
+        children.wait_until(
+            lambda: _answers(f"{url}/label/"), what="the labelling page", seconds=_START_SECONDS
+        )
+        yield url, token
 
 
 def shown_digit(item: str) -> str:
     """What the image of an item shows."""
     return World(SEED, load_split(SEED)).true_class(item_number(item))
+
+
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url, timeout=1).close()  # noqa: S310 - of this machine
+    except OSError:
+        return False
+    return True
 
 
 def _wait(seconds: float) -> bool:
