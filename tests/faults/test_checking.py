@@ -42,13 +42,17 @@ def lose_an_outcome(connection: Connection, keys: ModelKeys) -> None:
     connection.client.xdel(keys.outcomes, last)
 
 
-def last_with(field: bytes, connection: Connection, keys: ModelKeys) -> tuple[bytes, dict[bytes, bytes]]:
-    """The last entry that has a field, is not of an expired request, and revises no other one."""
-    return next(
+def all_with(field: bytes, connection: Connection, keys: ModelKeys) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """Entries that have a field, are not of an expired request, and revise no other one; the last first."""
+    return [
         (entry, fields)
         for entry, fields in connection.client.xrevrange(keys.outcomes)
         if field in fields and b"of" not in fields and not decode_label_fact(fields[b"label"]).unanswered
-    )
+    ]
+
+
+def last_with(field: bytes, connection: Connection, keys: ModelKeys) -> tuple[bytes, dict[bytes, bytes]]:
+    return all_with(field, connection, keys)[0]
 
 
 def lose_a_further_label(connection: Connection, keys: ModelKeys) -> None:
@@ -123,8 +127,13 @@ SPOILT = {
 
 def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], reference: Connection) -> None:
     stand, workload = stands(), Workload(30, began=time.time())
-    Trial(stand, workload, [], seconds=3.0).run()
     connection = stand.connection
+    panel = stand.site().keys(PANEL)
+
+    def has_enough_to_spoil() -> bool:
+        return all(len(all_with(field, connection, panel)) >= 15 for field in (b"item", b"gold"))
+
+    Trial(stand, workload, [], seconds=3.0).run(until=has_enough_to_spoil)
     whole = save(connection)
     references = references_of(
         reference, stand.records("predictions"), workload, registry_url=stand.registry.url

@@ -73,14 +73,19 @@ class Trial:
         self._recovering: list[_Recovery] = []
         self._keys = {model: stand.site().keys(model) for model in MODELS}
 
-    def run(self) -> None:
-        """From the start of all processes until nothing moves any more and all have stopped."""
+    def run(self, *, until: Callable[[], bool] = lambda: True) -> None:
+        """From the start of all processes until nothing moves any more and all have stopped.
+
+        Args:
+            until: what must have come before predictions end, besides the faults and the seconds.
+        """
         for name in RESIDENTS:
             self.stand.members[name].start()
         self.sender.start()
         try:
             wait_for(self._has_begun, seconds=60, what="first facts and label requests")
             self._strike_all()
+            wait_for(until, seconds=60, what="what the trial is for")
             self.sender.stop_predicting()
             self._come_to_rest()
         finally:
