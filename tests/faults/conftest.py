@@ -175,7 +175,14 @@ def endure(
 ) -> Callable[..., Findings]:
     """Takes a deployment through faults, checks it at rest, and records what happened."""
 
-    def run(faults: list[Fault], *, seed: int, seconds: float = 3.0, **options: Any) -> Findings:
+    def run(
+        faults: list[Fault],
+        *,
+        seed: int,
+        seconds: float = 3.0,
+        until: Callable[[Stand], bool] = lambda _: True,
+        **options: Any,
+    ) -> Findings:
         kinds = [KINDS[fault.kind] for fault in faults]
         stand = stands(
             moves_clocks=any(kind.part == "clock" for kind in kinds),
@@ -186,7 +193,7 @@ def endure(
         workload, findings = Workload(seed, began=time.time()), Findings()
         trial = Trial(stand, workload, faults, seconds=seconds)
         try:
-            trial.run()
+            trial.run(until=lambda: until(stand))
             stand.check_gone()
             stand.check_logs()
             references = references_of(

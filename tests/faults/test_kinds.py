@@ -11,6 +11,7 @@ import pytest
 from findings import Findings
 from kinds import KINDS, WIRE_FAULTS
 from layout import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR
+from stand import Stand
 from trial import Fault
 
 Endure = Callable[..., Findings]
@@ -116,6 +117,9 @@ def test_a_clock_that_is_set_back_changes_no_count(name: str, endure: Endure) ->
 
 
 def test_a_deployment_that_nothing_disturbs_passes_all_checks(endure: Endure) -> None:
-    findings = endure([], seed=19)
+    def has_seen_enough(stand: Stand) -> bool:
+        return sum(stand.ends("predictions").values()) > 600 and sum(stand.ends("labels").values()) > 60
+
+    findings = endure([], seed=19, until=has_seen_enough)
     assert findings.predictions > 500
     assert findings.outcomes > 10
