@@ -43,11 +43,16 @@ def lose_an_outcome(connection: Connection, keys: ModelKeys) -> None:
 
 
 def all_with(field: bytes, connection: Connection, keys: ModelKeys) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """Entries that have a field, are not of an expired request, and revise no other one; the last first."""
+    """Entries with a field that give a class and are not revised, without revisions; the last first."""
+    entries = connection.client.xrevrange(keys.outcomes)
+    revised = {fields[b"of"] for _, fields in entries if b"of" in fields and b"label" in fields}
     return [
         (entry, fields)
-        for entry, fields in connection.client.xrevrange(keys.outcomes)
-        if field in fields and b"of" not in fields and not decode_label_fact(fields[b"label"]).unanswered
+        for entry, fields in entries
+        if field in fields
+        and b"of" not in fields
+        and entry not in revised
+        and not decode_label_fact(fields[b"label"]).unanswered
     ]
 
 
