@@ -27,8 +27,6 @@ _MEASURES = ("precision", "recall", "f1", "false_positive_rate")
 
 _DRAWS = 1_000  # of the shares of items that may have any class
 
-_NOTHING = MedianEstimate(*(np.array(np.nan) for _ in range(3)))
-
 
 def at_every_threshold(drawn: Performance, interval: float) -> dict[str, MedianEstimate]:
     """Medians and intervals [T] of the measures that depend on the threshold, by name."""
@@ -45,8 +43,8 @@ class AtThreshold:
 
     # precision, recall, f1 and false positive rate, and the prevalence of the positive class, by name
     measures: Mapping[str, MedianEstimate]
-    # probability that a target is missed, by measure; nothing of the precision where nothing is called
-    # positive
+    # probability that a target is missed, given that the measure exists, by measure; nothing of one that does
+    # not exist, like the precision where nothing is called positive
     missed: Mapping[str, float]
 
     @classmethod
@@ -59,17 +57,16 @@ class AtThreshold:
         interval: float,
     ) -> AtThreshold:
         """From draws, and the estimates at every threshold, at the position of one."""
-        calls = bool(drawn.called[:, at].any())
+        exists = {name: np.isfinite(getattr(drawn, name)[:, at]) for name in targets}
         return cls(
             measures={
                 **{name: estimate.part(np.array(at)) for name, estimate in every.items()},
-                **({} if calls else {"precision": _NOTHING}),
                 "prevalence": MedianEstimate.of(drawn.prevalence, interval),
             },
             missed={
-                name: float(1 - Target(**{name: least}).met(drawn)[:, at].mean())
+                name: float(1 - Target(**{name: least}).met(drawn)[exists[name], at].mean())
                 for name, least in targets.items()
-                if calls or name != "precision"
+                if exists[name].any()
             },
         )
 

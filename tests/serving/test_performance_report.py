@@ -168,9 +168,9 @@ def test_of_very_many_thresholds_those_that_differ_are_reported() -> None:
     document = performance_state(the_snapshot(), "curve").thresholds
     assert len(performance().thresholds.thresholds) > MOST_THRESHOLDS >= len(document)
     for name in ("precision", "recall", "f1", "false_positive_rate"):
-        medians = np.array([getattr(one, name).median for one in document])
+        medians = np.array([shown.median for one in document if (shown := getattr(one, name))])
         everywhere = performance().at_thresholds[name].median
-        own = np.abs(np.diff(everywhere)).max()
+        own = np.nanmax(np.abs(np.diff(everywhere)))
         assert np.abs(np.diff(medians)).max() < own + 0.08, name
 
 

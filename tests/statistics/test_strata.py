@@ -43,6 +43,21 @@ def test_strata_are_few_and_smallest_at_the_threshold_and_the_top() -> None:
     assert sizes.max() > 1_000
 
 
+def test_a_score_of_many_items_is_a_stratum_of_its_own() -> None:
+    scores = np.repeat([0.02, 0.2, 0.3, 0.45, 0.9], [9_000, 1_500, 1_500, 3_000, 600])
+    bins = bin_scores(scores, thresholds=(0.5,))
+    assert stratify(bins, 0.5).of_bins.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_strata_that_are_nearly_forgotten_have_ranks() -> None:
+    scores = np.append(SCORES[SCORES < 0.5], [0.7, 0.8, 0.9])
+    weights = np.where(scores < 0.5, 1.0, 1e-20)
+    strata = stratify(bin_scores(scores, weights=weights, thresholds=(0.5,)), 0.5)
+    assert np.isfinite(strata.ranks).all()
+    found = strata.of_all_bins(np.zeros((1, len(strata.starts))), np.ones(len(strata.of_bins)))
+    np.testing.assert_allclose(found, 0.5)
+
+
 @pytest.mark.parametrize("threshold", [-1e12, -1e3, 0.0, 1e12])
 def test_margins_are_at_most_a_thousand_deviations_from_the_threshold(threshold: float) -> None:
     margins = np.random.default_rng(0).normal(size=300)

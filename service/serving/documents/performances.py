@@ -180,7 +180,7 @@ def _shown_thresholds(there: PerformanceSnapshot, operating: int) -> Indices:
     if last < MOST_THRESHOLDS:
         return np.arange(last + 1)
     changing = [measure.median for measure in there.at_thresholds.values()] + [choice.probability]
-    steps = np.abs(np.diff(np.nan_to_num(np.stack(changing)), axis=1)).max(axis=0)
+    steps = np.nan_to_num(np.abs(np.diff(np.stack(changing), axis=1))).max(axis=0)
     way = np.concatenate(([0.0], np.cumsum(steps)))
     always: Sequence[int] = (0, operating, choice.best, last)
     even = np.searchsorted(way, np.linspace(0, way[-1], MOST_THRESHOLDS - len(always) + 2)[1:-1])

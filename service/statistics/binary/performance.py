@@ -26,6 +26,8 @@ from service.statistics.ratios import ratio
 
 Scope = Literal["sample", "population"]
 
+_LEAST_CALLING = 0.5  # share of the draws that call items positive, for a precision
+
 
 @dataclass(frozen=True)
 class Performance:
@@ -43,23 +45,27 @@ class Performance:
 
     @cached_property
     def precision(self) -> Floats:
-        """Positive share of the items called positive [S, T]; 1 where none are."""
-        return ratio(self.right, self.called, 1.0)
+        """Positive share of the items called positive [S, T]; NaN where none are.
+
+        Also NaN where most draws call nothing positive: the few others would be sure of what is forgotten.
+        """
+        rarely = (self.called > 0).mean(axis=0) < _LEAST_CALLING
+        return np.where(rarely, np.nan, _share(self.right, self.called))
 
     @cached_property
     def recall(self) -> Floats:
         """Share of the positive items that are called positive [S, T]; NaN where there are none."""
-        return ratio(self.right, self._positives)
+        return _share(self.right, self._positives)
 
     @cached_property
     def false_positive_rate(self) -> Floats:
         """Share of the negative items that are called positive [S, T]; NaN where there are none."""
-        return ratio(self.called - self.right, self.items[:, None] - self._positives)
+        return _share(self.called - self.right, self.items[:, None] - self._positives)
 
     @cached_property
     def f1(self) -> Floats:
         """Harmonic mean of precision and recall [S, T]; NaN where nothing is positive or called positive."""
-        return ratio(2 * self.right, self.called + self._positives)
+        return _share(2 * self.right, self.called + self._positives)
 
     @cached_property
     def prevalence(self) -> Floats:
@@ -145,6 +151,11 @@ def performance(
     )
 
 
+def _share(part: Floats, whole: Floats) -> Floats:
+    """Part / whole; NaN where the whole is not above 0. By rounding, differences of sums may leave [0, 1]."""
+    return np.clip(ratio(part, whole), 0.0, 1.0)
+
+
 def sums_from_the_top(values: Floats) -> Floats:
     """Sum of every bin and those above it, and 0 above them all [S, T]."""
     sums = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
@@ -166,8 +177,6 @@ class Target:
         for name in ("precision", "recall", "f1"):
             if (least := getattr(self, name)) is not None:
                 met &= getattr(performance, name) >= least
-        if self.precision is not None:
-            met &= performance.called > 0
         if self.false_positive_rate is not None:
             met &= performance.false_positive_rate <= self.false_positive_rate
         return met

@@ -22,7 +22,9 @@ _FROM_END: Final = 8  # and at each end
 _FURTHEST: Final = 1e3  # from the threshold, in standard deviations
 _NEAR_END: Final = 1e-6  # probabilities are clipped to be this far from 0 and 1
 _STEPS: Final = 2  # of Newton's method, from interpolated log odds
-_LEAST_SLOPE: Final = 1e-300
+_LEAST: Final = 1e-300  # to divide by
+_LEAST_RANK: Final = 1e-15  # from 0 and 1: items that are nearly forgotten have no rank of their own
+_HEAVY: Final = 0.02  # share of the items from which on a bin is a stratum of its own
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,17 @@ class Strata:
         for _ in range(_STEPS):
             probabilities = special.expit(latent)
             slopes = self.sums(shares * probabilities * (1 - probabilities))
-            steps = (means - self.sums(shares * probabilities)) / np.maximum(slopes, _LEAST_SLOPE)
+            steps = (means - self.sums(shares * probabilities)) / np.maximum(slopes, _LEAST)
             latent += np.clip(steps, -1, 1)[:, self.of_bins]
         return np.asarray(special.expit(latent), np.float64)
 
 
 def stratify(bins: ScoreBins, threshold: float) -> Strata:
-    """Strata of scores from whose threshold on an item is called positive."""
+    """Strata of scores from whose threshold on an item is called positive.
+
+    A bin with many items is a stratum of its own: its labels may be requested at another rate than those of
+    its neighbours, and say nothing of their shares.
+    """
     called = bins.lower_ends >= threshold
     below, above = float(bins.counts[~called].sum()), float(bins.counts[called].sum())
     cuts = np.concatenate(
@@ -71,7 +77,9 @@ def stratify(bins: ScoreBins, threshold: float) -> Strata:
         )
     )
     reached = np.cumsum(bins.counts) - bins.counts
-    starts = np.unique(np.append(0, np.searchsorted(reached, cuts - 1e-9 * bins.total)))
+    heavy = np.flatnonzero(bins.counts > _HEAVY * bins.total)
+    cut_at = np.searchsorted(reached, cuts - 1e-9 * bins.total)
+    starts = np.unique(np.concatenate(([0], cut_at, heavy, heavy + 1)))
     starts = starts[starts < len(reached)]
     of_bins = np.searchsorted(starts, np.arange(len(reached)), side="right") - 1
     counts = np.add.reduceat(bins.counts, starts)
@@ -87,11 +95,16 @@ def stratify(bins: ScoreBins, threshold: float) -> Strata:
         starts=starts,
         of_bins=of_bins,
         called=called[starts],
-        ranks=special.ndtri((np.cumsum(counts) - counts / 2) / bins.total) - origin,
-        bin_ranks=special.ndtri(bins.ranks) - origin,
+        ranks=_quantiles((np.cumsum(counts) - counts / 2) / bins.total) - origin,
+        bin_ranks=_quantiles(bins.ranks) - origin,
         logits=mean(special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END))),
         deviations=np.clip(mean(bins.scores - threshold) / (deviation or 1.0), -_FURTHEST, _FURTHEST),
     )
+
+
+def _quantiles(ranks: Floats) -> Floats:
+    """Standard normal quantiles."""
+    return np.asarray(special.ndtri(np.clip(ranks, _LEAST_RANK, 1 - _LEAST_RANK)), np.float64)
 
 
 def _growing(total: float, count: int) -> Floats:
@@ -106,5 +119,5 @@ def _interpolated(log_odds: Floats, at: Floats, wanted: Floats) -> Floats:
     if len(at) == 1:
         return np.repeat(log_odds, len(wanted), axis=1)
     right: Indices = np.clip(np.searchsorted(at, wanted), 1, len(at) - 1)
-    part = np.clip((wanted - at[right - 1]) / (at[right] - at[right - 1]), 0.0, 1.0)
+    part = np.clip((wanted - at[right - 1]) / np.maximum(at[right] - at[right - 1], _LEAST), 0.0, 1.0)
     return log_odds[:, right - 1] * (1 - part) + log_odds[:, right] * part
