@@ -193,7 +193,7 @@ def endure(
         workload, findings = Workload(seed, began=time.time()), Findings()
         trial = Trial(stand, workload, faults, seconds=seconds)
         try:
-            trial.run(until=lambda: until(stand))
+            trial.run(until=until)
             stand.check_gone()
             stand.check_logs()
             references = references_of(

@@ -130,15 +130,15 @@ SPOILT = {
 """The model whose facts are spoilt, and part of what is then found."""
 
 
+def has_enough_to_spoil(stand: Stand) -> bool:
+    keys = stand.site().keys(PANEL)
+    return all(len(all_with(field, stand.connection, keys)) >= 15 for field in (b"item", b"gold"))
+
+
 def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], reference: Connection) -> None:
     stand, workload = stands(), Workload(30, began=time.time())
-    connection = stand.connection
-    panel = stand.site().keys(PANEL)
-
-    def has_enough_to_spoil() -> bool:
-        return all(len(all_with(field, connection, panel)) >= 15 for field in (b"item", b"gold"))
-
     Trial(stand, workload, [], seconds=3.0).run(until=has_enough_to_spoil)
+    connection = stand.connection
     whole = save(connection)
     references = references_of(
         reference, stand.records("predictions"), workload, registry_url=stand.registry.url

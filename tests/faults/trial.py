@@ -73,7 +73,7 @@ class Trial:
         self._recovering: list[_Recovery] = []
         self._keys = {model: stand.site().keys(model) for model in MODELS}
 
-    def run(self, *, until: Callable[[], bool] = lambda: True) -> None:
+    def run(self, *, until: Callable[[Stand], bool] = lambda _: True) -> None:
         """From the start of all processes until nothing moves any more and all have stopped.
 
         Args:
@@ -85,7 +85,7 @@ class Trial:
         try:
             wait_for(self._has_begun, seconds=60, what="first facts and label requests")
             self._strike_all()
-            wait_for(until, seconds=60, what="what the trial is for")
+            wait_for(self._watching(lambda: until(self.stand)), seconds=60, what="what the trial is for")
             self.sender.stop_predicting()
             self._come_to_rest()
         finally:
@@ -134,6 +134,15 @@ class Trial:
                 recovery.fault.recovery_seconds = time.monotonic() - recovery.relieved_at
                 self._recovering.remove(recovery)
 
+    def _watching(self, condition: Callable[[], bool]) -> Callable[[], bool]:
+        """The condition; whoever asks for it watches, too."""
+
+        def watched() -> bool:
+            self._watch()
+            return condition()
+
+        return watched
+
     def _check_alive(self) -> None:
         for member in self.stand.members.values():
             member.check_alive()
@@ -181,11 +190,7 @@ class Trial:
         deadline = time.monotonic() + REST_SECONDS
 
         def within(condition: Callable[[], bool], what: str) -> None:
-            def watched() -> bool:
-                self._watch()
-                return condition()
-
-            wait_for(watched, seconds=deadline - time.monotonic(), what=what)
+            wait_for(self._watching(condition), seconds=deadline - time.monotonic(), what=what)
 
         within(lambda: not self._recovering, f"recovery from {[str(r.fault) for r in self._recovering]}")
         within(self._outbox_is_empty, "all label requests sent")
