@@ -31,7 +31,7 @@ class MeasureState(Document):
         "target"
     )
     missed: float | None = Field(
-        description="posterior probability that the target is missed; null without a target"
+        description="posterior probability that the target is missed; null without a target or an estimate"
     )
     verdict: Verdict = Field(
         description="whether it meets the target: `meets` or `fails` with enough labels and confidence, else "
