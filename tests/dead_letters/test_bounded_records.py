@@ -158,8 +158,8 @@ def test_a_consumer_reads_on_behind_a_bomb_without_having_held_it(deploy: Deploy
 def test_a_consumer_reads_on_behind_a_header_whose_name_is_no_text(deploy: Deploy) -> None:
     deployment = bounded(deploy)
     topic = f"{deployment.name}.predictions"
-    deployment.producer.send(topic, b"{}", headers=[(NoText("x"), b"")], partition=2).get(timeout=10)
-    deployment.producer.send(topic, json.dumps(prediction(1)).encode(), partition=2).get(timeout=10)
+    deployment.producer.send(topic, b"{}", headers=[(NoText("x"), b"")], partition=2).get(timeout=60)
+    deployment.producer.send(topic, json.dumps(prediction(1)).encode(), partition=2).get(timeout=60)
     with deployment.process("consume", "predictions"):
         wait_for(lambda: deployment.predictions_stored() == 1, seconds=60, what="the prediction behind it")
         (letter,) = letters_of(deployment, 1)

@@ -46,7 +46,7 @@ def send(deployment: Deployment, kind: str, stream: Sequence[Any]) -> dict[int, 
     deployment.producer.flush()
     ends: dict[int, int] = {}
     for future in sent:
-        record = future.get(timeout=10)
+        record = future.get(timeout=60)
         ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
     return ends
 

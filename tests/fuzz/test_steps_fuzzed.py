@@ -244,7 +244,7 @@ def test_the_api_tells_such_names_as_they_are(poisoned: Poisoned) -> None:
 
 def read(url: str) -> Any:
     """The JSON at an address."""
-    with urllib.request.urlopen(url, timeout=10) as reply:
+    with urllib.request.urlopen(url, timeout=60) as reply:
         assert reply.headers["content-type"] == "application/json"
         return json.loads(reply.read())
 

@@ -29,7 +29,7 @@ class Client:
         """Status, body and headers."""
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=10) as reply:
+            with urllib.request.urlopen(request, timeout=60) as reply:
                 return reply.status, json.loads(reply.read()), reply.headers
         except urllib.error.HTTPError as error:
             body = error.read()

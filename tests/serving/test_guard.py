@@ -56,7 +56,7 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", path, headers=headers)
     reply = connection.getresponse()
     body = reply.read().decode()

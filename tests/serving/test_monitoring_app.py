@@ -40,7 +40,7 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str, str]:
     """Status, content type and body."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.status, reply.headers["content-type"], reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers["content-type"], error.read().decode()
@@ -85,7 +85,7 @@ def test_a_client_that_was_answered_and_dawdles_with_its_body_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "HEAD_SECONDS", 0.5)
-    with served() as port, socket.create_connection(("127.0.0.1", port), timeout=5) as wire:
+    with served() as port, socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
         began, gone = time.monotonic(), False
@@ -99,7 +99,7 @@ def test_a_client_that_was_answered_and_dawdles_with_its_body_is_left(
 
 
 def test_a_body_that_nobody_reads_does_not_keep_the_next_request_from_being_answered() -> None:
-    with served() as port, socket.create_connection(("127.0.0.1", port), timeout=5) as wire:
+    with served() as port, socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         for _ in range(2):
             wire.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
             answer = http.client.HTTPResponse(wire)

@@ -30,7 +30,7 @@ def get(server: WebServer, path: str, **headers: str) -> Answer:
     """Status, headers and body."""
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=5) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.status, reply.headers, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read().decode()

@@ -117,7 +117,7 @@ class PrivateNetworks:
             f"addr add {_ADDRESS.format(number, _GATEWAY)}/24 dev br{number}",
         ):
             inside = ["nsenter", "-t", str(self._gateway.process.pid), "--net"]
-            subprocess.run([*inside, "ip", *words.split()], check=True, capture_output=True, timeout=10)
+            subprocess.run([*inside, "ip", *words.split()], check=True, capture_output=True, timeout=60)
 
     def _join(self) -> None:
         """Have the sockets that this thread opens be on the gateway."""
