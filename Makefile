@@ -37,9 +37,11 @@ test-kubernetes: $(VENV)/dev.installed  ## install, upgrade, drain and remove th
 TRIALS := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TRIAL_WORKERS) --dist load -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
 
 soak: $(VENV)/dev.installed  ## try compositions of faults: as many seeds as SEEDS=500 says, or SEEDS=100..199
+	mkdir -p build
 	$(TRIALS) --basetemp build/soak tests/faults/test_seeds.py --seeds $(SEEDS)
 
 reliability: $(VENV)/dev.installed  ## try every kind of fault, and SEEDS=50 compositions; tell in docs/reliability.md
+	mkdir -p build
 	rm -f build/faults.jsonl
 	$(TRIALS) --basetemp build/reliability tests/faults --seeds $(SEEDS)
 	$(BIN)/python tests/faults/reliability.py build/faults.jsonl
