@@ -102,8 +102,13 @@ def test_a_broker_that_does_not_answer_is_waited_for(endure: Endure) -> None:
 
 @pytest.mark.parametrize("state", ["stopped", "silent"])
 def test_a_schema_registry_that_is_unavailable_is_waited_for(state: str, endure: Endure) -> None:
+    endure([fault(f"schema registry {state}", "registry")], seed=20)
+
+
+@pytest.mark.parametrize("state", ["stopped", "silent"])
+def test_a_consumer_that_has_no_schema_yet_waits_for_the_registry(state: str, endure: Endure) -> None:
     faults = [fault(f"schema registry {state}", "registry"), fault("consumer killed", CONSUMERS[0], 0.2)]
-    endure(faults, seed=20)
+    endure(faults, seed=21)
 
 
 @pytest.mark.parametrize("name", ["all", CONSUMERS[0], SCHEDULERS[0]])
