@@ -6,14 +6,14 @@ D3 ?= 7.9.0
 RUNS ?= 1000000
 SEEDS ?= 50
 WORKERS ?= 5
-TRIAL_WORKERS ?= 4
+TRIAL_WORKERS ?= 2
 # Tests wait more than they compute, so more of them run at once than there are cores. Those of one file stay
 # together, and share its servers. One thread each, or the workers' linear algebra gets in one another's way.
 # Bytecode is kept, whatever the environment says: workers, and the processes that tests start, are many.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stack test-kubernetes fuzz soak reliability check docs benchmarks screenshots recording vendor clean
+.PHONY: help demo test test-stack test-kubernetes test-faults fuzz soak reliability check docs benchmarks screenshots recording vendor clean
 
 help:            ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,19 +33,18 @@ test-kubernetes: $(VENV)/dev.installed  ## install, upgrade, drain and remove th
 	bash .ci/kubernetes.sh
 
 # Folders of trials that pass are removed: a long soak would fill the disk with them.
-# Trials stand alone, each by its own record. They compute more than tests do, so fewer run at once.
-TRIALS = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TRIAL_WORKERS) --dist load -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
+# Trials stand alone, each by its own record, and each keeps a core busy: with more of them than cores nothing ends
+# sooner, and times of recovery would be times of waiting for a core.
+TRIALS := mkdir -p build && OMP_NUM_THREADS=1 $(BIN)/pytest -n $(TRIAL_WORKERS) --dist load -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
 
-soak: $(VENV)/dev.installed  ## try compositions of faults: as many seeds as SEEDS=500 says, or SEEDS=100..199
-	mkdir -p build
+soak: $(VENV)/dev.installed  ## try compositions alone: as many seeds as SEEDS=500 says, or SEEDS=100..199
 	$(TRIALS) --basetemp build/soak tests/faults/test_seeds.py --seeds $(SEEDS)
 
-# Times of recovery are measured: with more trials than cores they would be times of waiting for a core.
-reliability: TRIAL_WORKERS = 2
-reliability: $(VENV)/dev.installed  ## try every kind of fault, and SEEDS=50 compositions; tell in docs/reliability.md
-	mkdir -p build
+test-faults: $(VENV)/dev.installed  ## try every kind of fault, and SEEDS=50 compositions
 	rm -f build/faults.jsonl
-	$(TRIALS) --basetemp build/reliability tests/faults --seeds $(SEEDS)
+	$(TRIALS) --basetemp build/test-faults tests/faults --seeds $(SEEDS)
+
+reliability: test-faults  ## the same, and tell in docs/reliability.md
 	$(BIN)/python tests/faults/reliability.py build/faults.jsonl
 
 check: $(VENV)/dev.installed  ## lint, format, types, import direction, generated files

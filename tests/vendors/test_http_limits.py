@@ -36,14 +36,7 @@ def exchange(office: Office, sent: bytes) -> bytes:
     """All that comes back until the server closes the connection, as it has to."""
     with socket.create_connection(("127.0.0.1", office.server.port), timeout=60) as wire:
         wire.sendall(sent)
-        return everything(wire)
-
-
-def everything(wire: socket.socket) -> bytes:
-    came = b""
-    while part := wire.recv(65_536):
-        came += part
-    return came
+        return b"".join(iter(lambda: wire.recv(65_536), b""))
 
 
 def test_a_body_that_says_it_is_too_long_is_refused(open_office: Open) -> None:
