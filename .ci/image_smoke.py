@@ -25,7 +25,8 @@ from pathlib import Path
 import yaml
 from image_site import START_SECONDS, USER, Image, Site
 
-from service.demo.servers import EmbeddedBroker, EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 
 STOP_SECONDS, DEMO_SECONDS = 10.0, 180.0
 COMPILERS = {"as", "c++", "cc", "clang", "g++", "gcc", "ld", "make"}

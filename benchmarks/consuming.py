@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 from service.domain.errors import EmbeddedServerError
 
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")

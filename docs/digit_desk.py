@@ -21,8 +21,8 @@ from service.config.loader import load_settings
 from service.config.new_secrets import new_label_key
 from service.demo.children import Children
 from service.demo.person.pictures import picture_uri
+from service.demo.ports import free_port
 from service.demo.process import sender
-from service.demo.servers import free_port
 from service.demo.world import World, item_id, item_number, load_split
 from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
 from service.kafka.clients import build_producer

@@ -20,8 +20,8 @@ import yaml
 from service.config.loader import load_settings
 from service.config.settings import KafkaSettings
 from service.demo.children import Children
+from service.demo.ports import free_port
 from service.demo.process import Record, sender
-from service.demo.servers import free_port
 from service.demo.world import BRIGHTEST, World, item_id, item_number, load_split
 from service.domain.messages import (
     LABEL_TYPE,

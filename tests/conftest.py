@@ -22,7 +22,6 @@ from redis_cluster import EmbeddedRedisCluster
 from store_site import redis_settings
 from wires import Wires
 
-from service.demo import servers as embedded
 from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 from service.domain.errors import EmbeddedServerError
 from service.store.client import build_redis
@@ -45,10 +44,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # A server that a test stops for a while must find its port free when it comes back.
-    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT")
-    if worker and workers:
-        embedded.SERVER_PORTS = embedded.SERVER_PORTS[int(worker.removeprefix("gw")) :: int(workers)]
     # Examples that take long on a busy machine say nothing of the code.
     hypothesis.settings.register_profile("unhurried", deadline=None)
     hypothesis.settings.load_profile("unhurried")

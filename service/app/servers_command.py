@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from service.demo.children import ChildDiedError, Children, Stopped
+from service.demo.ports import is_free
 from service.demo.process import StopFlag
-from service.demo.servers import is_free
 from service.demo.stage import POLL_SECONDS, stopping_signals
 from service.domain.errors import EmbeddedServerError
 

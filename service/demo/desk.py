@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from service.config.new_secrets import new_label_key, new_token
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 
 TEAM: Final = "you"
 LABEL_PATH: Final = "/label/"

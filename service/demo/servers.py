@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -24,15 +23,12 @@ from typing import IO, Self
 
 import redis
 
+from service.demo.ports import free_port
 from service.domain.errors import EmbeddedServerError
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
-SERVER_PORTS = range(16_000, 32_000)
-"""Ports of servers. Of processes that start and stop servers at once each needs some of its own."""
-_GIVEN_OUT: set[int] = set()
-"""Ports already returned: a server does not listen on its own yet before it starts."""
 
 
 def die_with_parent() -> Callable[[], None] | None:
@@ -48,31 +44,6 @@ def die_with_parent() -> Callable[[], None] | None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return ask
-
-
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on now, and that was not returned before.
-
-    It is outside of the range of outgoing connections, so that a server that is down for a while finds its
-    port free when it comes back: else a client that tries to reach it may be given just this port, and be
-    connected to itself.
-    """
-    while True:
-        port = secrets.choice(SERVER_PORTS)
-        if port not in _GIVEN_OUT and is_free(port):
-            _GIVEN_OUT.add(port)
-            return port
-
-
-def is_free(port: int) -> bool:
-    """Whether nothing listens on a TCP port of 127.0.0.1."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 class Child:

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from service.demo.children import ChildDiedError, Children, Stopped
 from service.demo.configuration import Places
+from service.demo.ports import free_port
 from service.demo.process import GO_FILE, StopFlag
-from service.demo.servers import free_port
 from service.domain.errors import EmbeddedServerError
 
 SUCCEEDED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130

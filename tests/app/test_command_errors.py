@@ -15,7 +15,8 @@ import redis
 import yaml
 
 from service.app.cli import main
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 
 CLI = [sys.executable, "-m", "service.app.cli"]
 

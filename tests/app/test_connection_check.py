@@ -12,7 +12,8 @@ import yaml
 from service.app.cli import main
 from service.app.permissions import redis_rules
 from service.config.loader import load_settings
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 
 Check = Callable[..., tuple[int, list[str]]]
 

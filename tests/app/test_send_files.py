@@ -25,7 +25,8 @@ from consumers.formats.native import decode_label
 from consumers.formats.records import decode_records
 from service.app.cli import main
 from service.app.files import delivery
-from service.demo.servers import EmbeddedBroker, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedBroker
 from service.domain.messages import PREDICTION_TYPE
 from service.store.request_registry import request_id_of
 

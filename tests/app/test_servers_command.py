@@ -17,7 +17,7 @@ import yaml
 from kafka import KafkaAdminClient
 
 from service.app.cli import main
-from service.demo.servers import free_port, is_free
+from service.demo.ports import free_port, is_free
 
 COMMAND = [sys.executable, "-m", "service.app.cli", "servers"]
 PRINTED_LINES = 3

@@ -18,7 +18,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from pods import LocalPod
 from rendering import ROLES, Chart, Object, Objects, case
 
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
 

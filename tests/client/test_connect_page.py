@@ -19,7 +19,7 @@ from missing_programs import Missing, program
 from test_client_labeller import ask
 from test_served import shell
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 from service.domain.messages import Label
 
 TOKEN = "a-token-that-is-used-by-tests-alone"

@@ -14,7 +14,7 @@ from missing_programs import program
 from test_client_labeller import ask, labels
 from test_served import shell
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "log-predictions.md"

@@ -7,7 +7,8 @@ from typing import Self
 
 from wires import Wires
 
-from service.demo.servers import Child, _broker_binary, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child, _broker_binary
 
 
 class WiredBroker(Child):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from service.demo.ports import free_port
 from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 from service.domain.errors import EmbeddedServerError
 
@@ -26,9 +27,10 @@ EmbeddedBroker().stop()
 def test_a_redis_that_does_not_start_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    port = free_port()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(EmbeddedServerError):
-        EmbeddedRedis(options={"no-such-option": "1"})
+        EmbeddedRedis(port=port, options={"no-such-option": "1"})
     assert not list(tmp_path.iterdir())
 
 

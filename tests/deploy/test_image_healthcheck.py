@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from service.config.settings import HttpSettings, MonitoringSettings
 from service.config.vendors import VendorApiSettings
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
 from service.telemetry.health import Check, Health

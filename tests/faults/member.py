@@ -15,7 +15,7 @@ from forge import Forge, ForgedProcess
 from layout import ROLES
 from wires import Wire
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 
 
 class Member:

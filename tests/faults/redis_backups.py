@@ -8,7 +8,8 @@ from pathlib import Path
 import redis
 from harness import wait_for
 
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 
 
 def append_only_of(folder: Path) -> Path:

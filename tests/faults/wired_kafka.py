@@ -5,7 +5,7 @@ from __future__ import annotations
 from apache_kafka import ApacheKafka, KafkaBroker
 from wires import Wire, Wires, WireState
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 
 
 class WiredKafka(ApacheKafka):

@@ -24,7 +24,8 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 
 SERVICE_NETWORK = "10.96.0.0/16"
 Object = dict[str, Any]

@@ -17,7 +17,8 @@ import pytest
 from harness import wait_for
 from office import TOKENS, V1, Caller, Office
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 from service.store.connection import Connection
 
 BASE = "/models/m/label-studio"

@@ -22,7 +22,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from service.app.cli import main
 from service.app.wiring import model_keys
 from service.config.loader import load_settings
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 from service.domain.messages import LabelRequest
 from service.store.client import build_redis
 from service.store.connection import Connection

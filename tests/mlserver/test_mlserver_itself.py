@@ -18,7 +18,8 @@ from connect_page import at, blocks, counted, marked, run, section, tensors_of
 from harness import Deploy, Deployment, wait_for
 from kafka.admin import NewTopic
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 from service.kafka.clients import build_admin
 
 SECTION = "MLServer"

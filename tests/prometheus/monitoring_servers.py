@@ -21,7 +21,8 @@ from typing import Any, Self
 
 import yaml
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 from service.domain.errors import EmbeddedServerError
 
 Sample = tuple[dict[str, str], float]

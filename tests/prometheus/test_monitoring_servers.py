@@ -14,7 +14,7 @@ from monitoring_servers import (
     scrape,
 )
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 from service.domain.errors import EmbeddedServerError
 
 

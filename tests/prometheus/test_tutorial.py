@@ -17,7 +17,8 @@ from committed_alerting import TEMPLATE_FILE, hurried_rules
 from harness import wait_for
 from missing_programs import program
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/tutorial.md").read_text()

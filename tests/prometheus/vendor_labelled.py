@@ -12,7 +12,7 @@ import yaml
 from harness import Deploy, Deployment
 from office import TOKENS, VENDORS, Caller
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 
 MODEL: dict[str, Any] = {
     "classes": ["spam", "ham"],

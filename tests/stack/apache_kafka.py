@@ -20,7 +20,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka_distribution import kafka_jars
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 from service.domain.errors import EmbeddedServerError
 
 _JAVA = (

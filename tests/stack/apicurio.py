@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from kafka_distribution import fetched
 
-from service.demo.servers import Child, free_port
+from service.demo.ports import free_port
+from service.demo.servers import Child
 
 _VERSION = "3.0.9"
 """The last one that runs on Java 17."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import redis
 
-from service.demo.servers import EmbeddedRedis, free_port
-from service.domain.errors import EmbeddedServerError
+from service.demo.ports import free_port, reserve
+from service.demo.servers import EmbeddedRedis
 
 _NODES = 3
 _SLOTS = 16_384
@@ -20,18 +19,13 @@ _BUS = 10_000
 _LAST_PORT = 22_000
 """Of a node, so that its bus's is none that outgoing connections are given."""
 
-_PORTS_TRIED = 5
-
 
 def node_port() -> int:
-    """A port for a node of a cluster: its bus's is free too, and none that outgoing connections get."""
+    """A port for a node of a cluster, reserved as its bus's is, which no outgoing connection gets."""
     while True:
         port = free_port()
-        with socket.socket() as bus, suppress(OSError):
-            bus.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bus.bind(("127.0.0.1", port + _BUS))
-            if port < _LAST_PORT:
-                return port
+        if port < _LAST_PORT and reserve(port + _BUS):
+            return port
 
 
 class EmbeddedRedisCluster:
@@ -57,11 +51,7 @@ class EmbeddedRedisCluster:
 
     def _start_node(self) -> EmbeddedRedis:
         options: dict[str, str | int] = {"cluster-enabled": "yes", "cluster-node-timeout": 15_000}
-        for _ in range(_PORTS_TRIED):
-            # Somebody else may take one of its two ports before it does.
-            with suppress(EmbeddedServerError):
-                return self._stack.enter_context(EmbeddedRedis(port=node_port(), options=options))
-        raise EmbeddedServerError(f"no node of a Redis Cluster starts on any of {_PORTS_TRIED} ports")
+        return self._stack.enter_context(EmbeddedRedis(port=node_port(), options=options))
 
     def _form(self) -> None:
         clients = [self._stack.enter_context(redis.Redis(port=node.port)) for node in self.nodes]

@@ -23,7 +23,7 @@ from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 from office import Caller
 from token_issuer import AUDIENCE, NAME, TokenEndpoint, TokenIssuer
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")
 USER = "credence"

@@ -15,7 +15,8 @@ from office import Caller, Told
 from roles import Roles, limited_roles, redis_of_rights
 
 from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 from service.store.idempotency import MOST_RECORDS
 from service.store.keys import idempotency_key
 from service.store.recent_reports import VendorCalls, vendor_calls

@@ -20,7 +20,8 @@ from roles import Roles, limited_roles, redis_of_rights
 
 from service.app.permissions import ROLES, KafkaRight, kafka_rights, redis_rules
 from service.app.wiring import model_keys
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
 from service.store.facts import RequestFacts

@@ -17,7 +17,8 @@ from redis_cluster import EmbeddedRedisCluster, redis_settings
 from store_site import NOW, Record, Site, message, record
 
 from service.app.cli import main
-from service.demo.servers import EmbeddedRedis, free_port
+from service.demo.ports import free_port
+from service.demo.servers import EmbeddedRedis
 from service.statistics.certificates import CertificateTest
 from service.store.connection import Connection
 from service.store.labels import LabelEvent

@@ -16,7 +16,7 @@ from harness import Deploy, Deployment, Process, wait_for
 from missing_programs import program
 from office import Caller, Told
 
-from service.demo.servers import free_port
+from service.demo.ports import free_port
 from service.serving.vendor_api.problems import Kind
 from service.store.outcome_entries import BEGINNING
 
