@@ -222,7 +222,7 @@ def _records(
     logging.getLogger("kafka").addHandler(logging.NullHandler())
     records = options.records or _NEWEST_RECORDS
     with closing(build_reader(settings.kafka)) as reader:
-        source = f"the newest {records:,} records of topic {options.topic}"
+        source = f"the sample of topic {options.topic} (its newest {records:,} records)"
         yield source, newest_records(reader, options.topic, records)
 
 

@@ -174,6 +174,11 @@ def test_an_attribute_whose_name_is_no_key_is_renamed_where_the_file_is_sent(ini
     assert "--column 'attributes.Sales_Region=Sales Region'" in proposed.text
 
 
+def test_names_keep_letters_without_their_accents(init: Init) -> None:
+    said = init.of(renamed(rows(), region="région")).text
+    assert "Which region is the least accurate?" in said
+
+
 def test_classes_that_occur_only_as_true_ones_are_classes_too(init: Init) -> None:
     found = rows(COUNT)
     found[0] = found[0] | {"true_class": "emu"}

@@ -159,6 +159,27 @@ def test_times_in_several_units_are_not_the_time(init: Init, topic: Topic) -> No
     )
 
 
+def test_a_time_under_another_name_has_its_unit_too(init: Init, topic: Topic) -> None:
+    def shape(row: Row, number: int) -> Row:
+        return {name: value for name, value in flat(row, number).items() if name != "event_time"} | {
+            "emitted": 1_769_860_800_000 + number
+        }
+
+    sent(topic, shape)
+    proposed = init(*topic.options(), "--time", "$.emitted")
+    assert mapping(proposed)["time"] == {"path": "$.emitted", "unit": "ms"}
+    assert "all of the first 120 sampled records are used" in proposed.comments
+
+
+def test_probabilities_in_several_fields_cannot_be_mapped(init: Init, topic: Topic) -> None:
+    sent(topic, lambda row, n: flat(row, n) | {f"p_{name}": 1 / 3 for name in CLASSES})
+    error = init(*topic.options(), "--probabilities", "$.p_").error
+    assert (
+        "--probabilities: no field is $.p_, and a mapping reads all probabilities from one; the columns"
+        in error
+    )
+
+
 def test_records_that_are_no_objects_are_counted(init: Init, topic: Topic) -> None:
     values: Sequence[bytes] = [json.dumps(flat(row, n)).encode() for n, row in enumerate(rows(COUNT))]
     topic.send([values[0], b"{", *values[1:]])

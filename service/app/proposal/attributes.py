@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -212,7 +213,9 @@ class _Names:
 
     def of(self, column: str) -> tuple[str, str]:
         """Names of a column's attribute and of its grouping."""
-        own = last_field(column).removeprefix(ATTRIBUTE)
+        # Letters keep what is left of them without accents.
+        own = unicodedata.normalize("NFKD", last_field(column).removeprefix(ATTRIBUTE))
+        own = "".join(each for each in own if not unicodedata.combining(each))
         base = re.sub(r"[^A-Za-z0-9._-]+", "_", own).lstrip("._-")[:_LONGEST_NAME] or "attribute"
         return _first_free(base, self._attributes), _first_free(base, self._groupings)
 

@@ -135,10 +135,10 @@ def propose_budget(arithmetic: FallArithmetic, *, groups: int, is_attribute: boo
     also = f" (counted as {counted}, as new values may come)" if counted != groups else ""
     reason = (
         f"A group that falls from {fault.before:.1%} to {fault.after:.1%} is decided by about "
-        f"{odds / divergence:.0f} of its own labels: each adds {divergence:.3f}, the divergence "
-        f"KL(after || before), to a log evidence that has to reach log(1 / {1 - model.alerts.confidence:.2g})"
-        f" = {odds:.1f}. Labels go to the group that seems the weakest; the first ones only find out which "
-        "that is."
+        f"{odds / divergence:.0f} of its own labels: on average each adds {divergence:.3f} to the "
+        f"logarithm of the evidence, which has to reach {odds:.1f}, that of "
+        f"1 / {1 - model.alerts.confidence:.2g}. Labels go to the group that seems the weakest; the first "
+        "ones only find out which that is."
     )
     found = f"With {labels:,} a day a fall is {when('found', alert)}; {within} are asked for"
     return LabelBudget(labels, f"{groups} groups{also}. {reason} {found} (docs/choosing.md)")

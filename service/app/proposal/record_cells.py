@@ -32,6 +32,9 @@ _FIRST, _LAST = 946_684_800, 4_102_444_800
 class RecordCells:
     """Makes cells of records.
 
+    Args:
+        time: path of the time that the user names; empty for none.
+
     Attributes:
         unreadable_times: columns with times as text that a mapping refuses.
         units: of the times of a column that are numbers since the epoch; `None` is among them if it has other
@@ -40,7 +43,8 @@ class RecordCells:
         lengths: the most elements of a list of which a column has the first alone, by the list's path.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, time: str = "") -> None:
+        self._named_time = time
         self.unreadable_times = set[str]()
         self.units: dict[str, set[TimeUnit | None]] = defaultdict(set)
         self.class_names: dict[str, set[tuple[str, ...]]] = defaultdict(set)
@@ -109,8 +113,8 @@ class RecordCells:
             yield from self._cells(f"{path}[0]", found[0], steps)
 
     def _time(self, path: str, found: Any) -> Any:
-        """A number since the epoch as text, if the name of its field is that of a time; else what it is."""
-        if usual_name(path) not in RECORD_NAMES["time"]:
+        """A number since the epoch as text, where a time is expected; else what it is."""
+        if path != self._named_time and usual_name(path) not in RECORD_NAMES["time"]:
             return found
         number = int(found) if isinstance(found, str) and _DIGITS.fullmatch(found) else found
         unit = _unit(number) if isinstance(number, int | float) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -28,6 +28,9 @@ Batches = Iterable[Sequence[Any]]
 _MOST_KEPT = 1_000
 _MOST_KEPT_BYTES = 33_554_432
 """First records that are read back with the configuration."""
+
+_MOST_CELLS = 100_000
+"""Cells of the first records among which the name of the model is looked for."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,9 @@ def sample_of(
         formats = prediction_formats(settings, responses=OpenInference({}, others=tensors.names))
         return TopicSample(message_rows(every(), message_bytes, formats), tensors=tensors, kept=kept)
     if not decoded.predictions:
-        records = RecordCells()
+        records = RecordCells(given.get("time", ""))
         reader = _RecordRows(record_reader(settings), records, message_bytes)
-        columns = [name for record in first for cells in reader.contents(record) for name in cells]
+        columns = [*islice(reader.columns(first), _MOST_CELLS)]
         if columns:
             model_column = next((name for name in columns if field_of(name) == "model"), "")
             rows = reader.rows(every())
@@ -140,9 +143,12 @@ class _RecordRows:
                     else:
                         yield Row(number, content, size=size)
 
-    def contents(self, record: Any) -> list[Mapping[str, Any]]:
-        """The cells of what can be read of a record."""
-        return [each for each in self._each(record) if not isinstance(each, BadMessage)]
+    def columns(self, records: Iterable[Any]) -> Iterator[str]:
+        """The names of the cells of what can be read of records."""
+        for record in records:
+            for content in self._each(record):
+                if not isinstance(content, BadMessage):
+                    yield from content
 
     def _each(self, record: Any) -> Iterator[Mapping[str, Any] | BadMessage]:
         """The cells of each content of a record, or why there are none."""
