@@ -53,6 +53,7 @@ def reserve(port: int) -> bool:
             fcntl.lockf(_table(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
         except (BlockingIOError, PermissionError):
             return False
+        # Tried only now: to bind a port that is another's, even for a moment, may fail its server.
         if not is_free(port):
             fcntl.lockf(_table(), fcntl.LOCK_UN, 1, port)
             return False

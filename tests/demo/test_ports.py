@@ -25,7 +25,9 @@ input()
 @pytest.fixture
 def port() -> int:
     """A port that nothing else here chooses: below those of servers and of outgoing connections."""
-    return next(port for port in iter(lambda: secrets.choice(range(10_000, 16_000)), None) if is_free(port))
+    while not is_free(port := secrets.choice(range(10_000, 16_000))):
+        pass
+    return port
 
 
 def reserving(port: int) -> subprocess.Popen[str]:

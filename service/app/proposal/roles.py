@@ -192,9 +192,7 @@ def _family(profile: Profile, given: str | None) -> tuple[dict[str, str], str]:
     """Columns of the probabilities of classes, by what follows the beginning of their names."""
     if given == "" or (given is not None and given in profile.columns):
         return {}, ""
-    if profile.records is not None:
-        if given is None:
-            return {}, ""
+    if profile.records is not None and given is not None:
         problem = f"no field is {plain_name(given)}, and a mapping reads all probabilities from one; "
         raise _misuse(profile, "probabilities", problem + _columns(profile))
     for prefix in FAMILIES if given is None else (given,):
